@@ -1,0 +1,4 @@
+//! The agentd program.
+fn main() -> std::process::ExitCode {
+    agentd::main()
+}

@@ -1,0 +1,110 @@
+//! What is to be done: imperative, plain owned data. A driver performs actions in order, all of them, before
+//! the next event; each that can fail answers with exactly one event.
+
+use crate::bytes::Bytes;
+use crate::id::NodeId;
+use crate::note::Note;
+use crate::record::{Record, ResultObject};
+use crate::wire::message;
+use serde::{Deserialize, Serialize};
+
+/// One thing a driver must do.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Action {
+    /// Make a process from the own binary, as its own group, with these limits set before anything is written
+    /// to it. Answer: `ChildSpawned` or `SpawnFailed`.
+    Spawn {
+        /// Name it by this.
+        node: NodeId,
+        /// What `ps` and the kernel's log show, `agentd:sub-7`.
+        name: String,
+        /// Walls.
+        walls: Walls,
+    },
+    /// Write the first frame: secrets are put in here and nowhere else (S3.7).
+    SendSpawn {
+        /// To whom.
+        node: NodeId,
+        /// Frame number 1 of this direction.
+        payload: SpawnFrame,
+    },
+    /// Queue an encoded frame. Never blocks; answer: `ChildWrote` as bytes leave, or `ChildWriteFailed`.
+    SendToChild {
+        /// To whom.
+        node: NodeId,
+        /// One whole frame, length prefix included.
+        frame: Bytes,
+    },
+    /// Close the child's stdin once what is queued has left.
+    CloseStdin {
+        /// Whose.
+        node: NodeId,
+    },
+    /// Signal the child's process group through its pidfd; a failure is not an event (the exit is).
+    Signal {
+        /// Whom.
+        node: NodeId,
+        /// Which.
+        signal: ChildSignal,
+    },
+    /// One bounded pass over what a dead child left: its group, then what it orphaned. The zombie still pins
+    /// the pid. Answer: `Swept`.
+    Sweep {
+        /// Whose.
+        node: NodeId,
+        /// Kill keepers too, with everything below them, instead of asking them to finish.
+        keepers: bool,
+    },
+    /// Free the pid. Answer: `Reaped`. After it the node's fds are closed and no more events come for it.
+    Reap {
+        /// Whose.
+        node: NodeId,
+    },
+    /// Reap orphans that ended on the supervisor. No answer.
+    ReapOrphans,
+    /// Save a record. Answer: `Stored` or `StoreFailed`, in order.
+    Persist {
+        /// Rises by one each time.
+        seq: u64,
+        /// The row as it is to be.
+        record: Box<Record>,
+    },
+    /// Say why, in the log.
+    Note(Note),
+    /// The one-shot conversation has its answer.
+    Deliver(Box<ResultObject>),
+    /// Nothing is left to do: end the loop. The last action ever.
+    Exit {
+        /// The signal that began a drain, if one did.
+        interrupted: Option<crate::event::SupervisorSignal>,
+        /// Processes of this daemon that a sweep had to give up on; 0 is a clean end.
+        leaked: u32,
+    },
+}
+
+/// The first frame; boxed, for an action is small.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SpawnFrame(pub Box<message::Spawn>);
+
+/// Kernel limits of one child (S5.6), set by the parent before the first frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Walls {
+    /// `RLIMIT_DATA` in bytes.
+    pub memory: Option<u64>,
+    /// `RLIMIT_CPU` soft limit in seconds; hard is 5 s later.
+    pub cpu_seconds: Option<u64>,
+    /// Nice value.
+    pub nice: i32,
+}
+
+/// Signals a child's group can get.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum ChildSignal {
+    /// SIGTERM, then SIGCONT so that a stopped process can act on it.
+    TermCont,
+    /// SIGKILL.
+    Kill,
+}
+
+/// The list `handle` appends to; reused between calls.
+pub type Actions = Vec<Action>;

@@ -1,0 +1,79 @@
+//! Large bodies as shared, immutable bytes: an event, the journal and a queue hold the same allocation.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+
+/// Shared immutable bytes; a CBOR byte string on the wire.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct Bytes(Arc<[u8]>);
+
+impl Deref for Bytes {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl From<Vec<u8>> for Bytes {
+    fn from(v: Vec<u8>) -> Bytes {
+        Bytes(v.into())
+    }
+}
+
+impl From<&[u8]> for Bytes {
+    fn from(v: &[u8]) -> Bytes {
+        Bytes(v.into())
+    }
+}
+
+impl fmt::Debug for Bytes {
+    /// Length and the first 32 bytes as text: enough to tell, never a flood.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let head = &self.0[..self.0.len().min(32)];
+        write!(
+            f,
+            "Bytes({}, {:?}{})",
+            self.0.len(),
+            String::from_utf8_lossy(head),
+            if self.0.len() > 32 { "…" } else { "" }
+        )
+    }
+}
+
+impl Serialize for Bytes {
+    fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.serialize_bytes(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for Bytes {
+    fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Bytes, D::Error> {
+        serde_bytes::ByteBuf::deserialize(d).map(|b| Bytes::from(b.into_vec()))
+    }
+}
+
+/// A JSON text carried opaquely (model and tool JSON): a CBOR byte string that holds UTF-8 JSON. Not parsed on
+/// the way; whoever uses it parses it within bounds.
+#[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Json(pub Bytes);
+
+impl Json {
+    /// The JSON text of `value`.
+    pub fn of(value: &serde_json::Value) -> Json {
+        Json(Bytes::from(value.to_string().into_bytes()))
+    }
+
+    /// Parses the text; serde_json's own nesting bound (128) applies.
+    pub fn parse(&self) -> Result<serde_json::Value, serde_json::Error> {
+        serde_json::from_slice(&self.0)
+    }
+}
+
+impl fmt::Debug for Json {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Json{:?}", self.0)
+    }
+}

@@ -1,0 +1,143 @@
+//! What the core is told at start: a resolved, checked configuration. Reading and checking files is the
+//! binary's; every duration here is a key of the configuration.
+
+use crate::time::Duration;
+use crate::wire::message::{Mode, Model, RunLimits, Server};
+use serde::{Deserialize, Serialize};
+
+/// The core's configuration.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Config {
+    /// The agent's name.
+    pub agent: String,
+    /// System text of the root conversation; may be empty.
+    pub instruction: String,
+    /// The root's model.
+    pub model: Model,
+    /// Every server of the agent.
+    pub servers: Vec<Server>,
+    /// `limits.run`.
+    pub run: RunLimits,
+    /// `limits.subagents`.
+    pub subagents: SubagentLimits,
+    /// `subagents.defaults`.
+    pub defaults: SpawnDefaults,
+    /// `lifecycle.liveness`.
+    pub liveness: Liveness,
+    /// `lifecycle.kill`.
+    pub kill: Kill,
+    /// `lifecycle.drain_timeout`.
+    pub drain_timeout: Duration,
+    /// The supervisor is PID 1 and must reap what lands on it even when it has no child.
+    pub reap_orphans_always: bool,
+    /// Level children log at.
+    pub log_level: String,
+}
+
+/// `limits.subagents`: counted exactly, under parallel calls too (S4.3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SubagentLimits {
+    /// Live subagents in the daemon.
+    pub breadth: u32,
+    /// Spawns per one-shot run.
+    pub total: u32,
+    /// Deepest run; the root is 0.
+    pub depth: u32,
+    /// Spawns a token bucket allows.
+    pub rate: Rate,
+}
+
+/// A token bucket: `burst` tokens, `burst` more per `per`, written `8/2s`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rate {
+    /// Bucket size and refill.
+    pub burst: u32,
+    /// Time to refill from empty.
+    pub per: Duration,
+}
+
+/// `subagents.defaults`: what a call does not say.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SpawnDefaults {
+    /// Mode.
+    pub mode: Mode,
+    /// Priority.
+    pub priority: Priority,
+    /// Limits that differ from `limits.run`.
+    pub limits: LimitOverrides,
+}
+
+/// Some of a run's limits; absent ones come from the next wider source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct LimitOverrides {
+    /// Model calls.
+    pub steps: Option<u32>,
+    /// Tokens.
+    pub tokens: Option<u64>,
+    /// Time.
+    pub deadline: Option<Duration>,
+    /// `RLIMIT_DATA` in bytes.
+    pub memory: Option<u64>,
+    /// `RLIMIT_CPU`.
+    pub cpu: Option<Duration>,
+}
+
+/// Scheduling priority of a child: nice +10, 0, −5.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Priority {
+    /// Gives way, and is shed first under pressure.
+    Low,
+    /// As the supervisor.
+    Normal,
+    /// Best effort: needs the right to raise priority.
+    High,
+}
+
+/// `lifecycle.liveness` (S9.1, S9.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Liveness {
+    /// Between pings.
+    pub ping: Duration,
+    /// Without a pong this long, and without progress: stuck.
+    pub pong: Duration,
+    /// Any frame but `pong` within this: healthy.
+    pub progress: Duration,
+    /// From spawn to `ready`.
+    pub ready: Duration,
+    /// Added to a run's deadline for the hard deadline.
+    pub hard_deadline_grace: Duration,
+}
+
+impl Default for Liveness {
+    fn default() -> Liveness {
+        Liveness {
+            ping: Duration::from_secs(3),
+            pong: Duration::from_secs(10),
+            progress: Duration::from_secs(120),
+            ready: Duration::from_secs(30),
+            hard_deadline_grace: Duration::from_secs(60),
+        }
+    }
+}
+
+/// `lifecycle.kill` (S9.4, S5.5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Kill {
+    /// From `cancel` to SIGTERM.
+    pub term_after: Duration,
+    /// From SIGTERM to SIGKILL.
+    pub kill_after: Duration,
+    /// From a terminal frame to SIGTERM.
+    pub exit_after_result: Duration,
+}
+
+impl Default for Kill {
+    fn default() -> Kill {
+        Kill {
+            term_after: Duration::from_secs(5),
+            kill_after: Duration::from_secs(2),
+            exit_after_result: Duration::from_secs(5),
+        }
+    }
+}

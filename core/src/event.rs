@@ -1,0 +1,134 @@
+//! What happened: the only things that move the core. Past tense, plain owned data, serialisable, so that a
+//! trace of `(Now, Event)` is a journal, a test and a simulation. The journal's format only ever gains variants.
+
+use crate::bytes::Bytes;
+use crate::id::NodeId;
+use serde::{Deserialize, Serialize};
+
+/// One thing that happened outside the core, in the order it was learned.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Event {
+    /// Randomness from the operating system, once, before anything else.
+    Seeded {
+        /// For ids and jitter.
+        seed: u64,
+    },
+    /// A person asked the one-shot conversation to do something. A second prompt is ignored.
+    PromptSubmitted {
+        /// The prompt.
+        text: String,
+    },
+    /// No time event but this one: `poll_timeout`'s deadline has passed.
+    Tick,
+    /// A `Spawn` was performed: the process exists, in its own group, its limits set, and is watched.
+    ChildSpawned {
+        /// Whose.
+        node: NodeId,
+        /// For people only; the core never signals a number.
+        pid: u32,
+    },
+    /// A `Spawn` could not be performed; no process exists.
+    SpawnFailed {
+        /// Whose.
+        node: NodeId,
+        /// What the system said, with the call that said it.
+        error: String,
+        /// It may succeed later (EAGAIN, ENOMEM).
+        transient: bool,
+    },
+    /// Bytes from a child's stdout, cut anywhere.
+    ChildBytes {
+        /// Whose.
+        node: NodeId,
+        /// Never empty.
+        bytes: Bytes,
+    },
+    /// A child's stdout ended. Says nothing about its life.
+    ChildEof {
+        /// Whose.
+        node: NodeId,
+    },
+    /// Bytes from a child's stderr, cut anywhere.
+    ChildStderr {
+        /// Whose.
+        node: NodeId,
+        /// Never empty.
+        bytes: Bytes,
+    },
+    /// This many queued bytes left for the child's stdin.
+    ChildWrote {
+        /// Whose.
+        node: NodeId,
+        /// Since the last such event.
+        bytes: u64,
+    },
+    /// The child's stdin can take no more (EPIPE); the driver has dropped its queue.
+    ChildWriteFailed {
+        /// Whose.
+        node: NodeId,
+        /// What the system said.
+        error: String,
+    },
+    /// The process ended; it is a zombie that still pins its pid.
+    ExitObserved {
+        /// Whose.
+        node: NodeId,
+        /// How.
+        exit: Exit,
+    },
+    /// One `Sweep` pass was performed.
+    Swept {
+        /// Whose.
+        node: NodeId,
+        /// Processes killed in this pass.
+        killed: u32,
+        /// Processes seen that are not gone yet.
+        remaining: u32,
+    },
+    /// A `Reap` was performed: the pid is free for others from now on.
+    Reaped {
+        /// Whose.
+        node: NodeId,
+    },
+    /// The record with this number is durable. Answers come in the order of `Persist`.
+    Stored {
+        /// Of the `Persist`.
+        seq: u64,
+    },
+    /// The record with this number could not be saved.
+    StoreFailed {
+        /// Of the `Persist`.
+        seq: u64,
+        /// What the store said.
+        error: String,
+        /// It may succeed later.
+        retryable: bool,
+    },
+    /// The supervisor itself got a signal.
+    Signalled {
+        /// Which.
+        signal: SupervisorSignal,
+    },
+}
+
+/// How a process ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Exit {
+    /// By itself, with this code.
+    Code(i32),
+    /// By this signal.
+    Signal(i32),
+    /// Somebody else reaped it (SIGCHLD ignored, a foreign wait); how it ended is unknown.
+    Unknown,
+}
+
+/// Signals the supervisor takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SupervisorSignal {
+    /// SIGTERM.
+    Term,
+    /// SIGINT.
+    Int,
+    /// SIGHUP.
+    Hup,
+}

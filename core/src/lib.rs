@@ -1,0 +1,32 @@
+//! The core of agentd: a pure, deterministic state machine that decides everything a supervisor of agents
+//! decides, and the sans-IO machines that run inside a child.
+//!
+//! Floors, each importing only from below:
+//!
+//! | floor | modules |
+//! |---|---|
+//! | 4 | `supervisor` |
+//! | 3 | `run`, `admit` |
+//! | 2 | `distill`, `policy`, [`record`] |
+//! | 1 | [`wire`], `json`, [`event`], [`action`], [`config`], [`note`] |
+//! | 0 | [`time`], [`id`], [`rng`], [`limits`], [`error`], [`bytes`] |
+//!
+//! The child's wing (`agent`, `mcp`, `model`) is never imported by the floors above 1; a test holds that.
+#![forbid(unsafe_code)]
+#![warn(clippy::wildcard_enum_match_arm, clippy::disallowed_types, clippy::disallowed_methods)]
+
+pub mod bytes;
+pub mod error;
+pub mod id;
+pub mod limits;
+pub mod rng;
+pub mod time;
+
+pub mod action;
+pub mod config;
+pub mod event;
+pub mod machine;
+pub mod note;
+pub mod wire;
+
+pub mod record;

@@ -1,0 +1,81 @@
+//! Every bound that is not a configuration key, with what happens at it.
+
+use std::time::Duration;
+
+/// Bytes in one frame's body. A longer length prefix is a protocol error before anything is allocated (S2.1).
+pub const FRAME_BYTES: usize = 8 * 1024 * 1024;
+
+/// Nesting of one frame's CBOR (the top map is 1). Deeper is a protocol error (S2.1).
+pub const FRAME_DEPTH: usize = 64;
+
+/// Bytes queued towards one child. What would not fit is refused; a tool result that does not fit ends the
+/// child `failed: does not read` (S2.7).
+pub const CHILD_QUEUE_BYTES: u64 = 16 * 1024 * 1024;
+
+/// Tool requests of one child that may be open at once. One more is a protocol error: a loop never has more
+/// than one message's calls open.
+pub const OPEN_REQUESTS: usize = 256;
+
+/// Tool calls of one model message that are run; the rest are answered with an error that says so.
+pub const CALLS_PER_MESSAGE: usize = 128;
+
+/// Bytes of a string result that are kept; longer text is cut at a character boundary and marked (S8.1).
+pub const RESULT_TEXT_BYTES: usize = 8_000;
+
+/// Bytes of one tool call's arguments; longer ones are an observation, not a call (S7.3).
+pub const ARGUMENT_BYTES: usize = 1024 * 1024;
+
+/// Nesting of one tool call's arguments; deeper ones are an observation, not a call (S7.3).
+pub const ARGUMENT_DEPTH: usize = 64;
+
+/// Bytes of a preview inside an error; the rest is cut and marked.
+pub const PREVIEW_BYTES: usize = 200;
+
+/// Bytes of one line from a stdio server; a longer one closes that server (S14.5).
+pub const MCP_LINE_BYTES: usize = 8 * 1024 * 1024;
+
+/// Bytes of the end of a server's stderr that are kept for its error message.
+pub const STDERR_TAIL_BYTES: usize = 4 * 1024;
+
+/// Bytes of one child's stderr that reach the log in one second; the rest is dropped and counted.
+pub const CHILD_STDERR_BYTES_PER_SECOND: usize = 64 * 1024;
+
+/// Bytes of one stderr line; a longer line is logged in pieces of this size.
+pub const STDERR_LINE_BYTES: usize = 4 * 1024;
+
+/// Ended runs kept in memory for await and status; the oldest are forgotten first and read as unknown.
+pub const ENDED_RUNS: usize = 4_096;
+
+/// Handles in one await call; more are refused.
+pub const AWAIT_HANDLES: usize = 256;
+
+/// How long a dead child's output may stay open before nobody waits for its end of file any longer (S2.6).
+pub const END_OF_FILE_WAIT: Duration = Duration::from_secs(1);
+
+/// How long the sweep of a dead run's processes goes on before what is left is reported and given up (S5.5).
+pub const SWEEP_WAIT: Duration = Duration::from_secs(3);
+
+/// When keepers that still clean up after a dead child are killed with everything below them.
+pub const SWEEP_KEEPER_GRACE: Duration = Duration::from_millis(500);
+
+/// Pauses between sweep passes, the last repeating.
+pub const SWEEP_PAUSES: [Duration; 4] = [
+    Duration::from_millis(2),
+    Duration::from_millis(5),
+    Duration::from_millis(20),
+    Duration::from_millis(100),
+];
+
+/// Waits before a fork that failed with EAGAIN is tried again; then the spawn fails (S5.10).
+pub const FORK_RETRIES: [Duration; 3] =
+    [Duration::from_millis(50), Duration::from_millis(100), Duration::from_millis(200)];
+
+/// A gap between two events longer than this is a stop of the daemon or of the machine, and nobody is judged
+/// by it (S9.3).
+pub const STALL_GAP: Duration = Duration::from_secs(1);
+
+/// First wait before a terminal record that could not be saved is tried again; it doubles up to the last.
+pub const STORE_RETRY: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
+
+/// How often orphans that ended on the supervisor are reaped while it has children or is PID 1.
+pub const ORPHAN_SWEEP: Duration = Duration::from_secs(3);

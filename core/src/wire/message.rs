@@ -1,0 +1,459 @@
+//! The messages of the control protocol (S2.4), both ways. One struct a type; the frame around them (`t`, `n`)
+//! is `wire::codec`'s. Later protocol versions only add types and optional keys.
+
+use crate::bytes::{Bytes, Json};
+use crate::id::{Handle, RunId};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The protocol's version, `[major, minor]`, in the first frame each way. A different major ends the child.
+pub const VERSION: [u16; 2] = [1, 0];
+
+/// Supervisor to child.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Down {
+    /// First and once: all that the child is given (S3.1).
+    Spawn(Box<Spawn>),
+    /// Asks for a `pong` with the same number.
+    Ping(Ping),
+    /// End now, at the next point that can (S7.9).
+    Cancel(Cancel),
+    /// The one answer to a `tool_request`.
+    ToolResult(ToolResult),
+}
+
+/// Child to supervisor.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Up {
+    /// First: the child has read its spawn frame and lives; sent before servers and models are dialled (S9.1).
+    Ready(Ready),
+    /// Answers a `ping` by number.
+    Pong(Pong),
+    /// Progress and log, for people.
+    Event(Event),
+    /// What the run waits on from now on (S17.1c).
+    State(State),
+    /// What one model call used; sent after every call.
+    Usage(Usage),
+    /// What one server offers, once connected (S3.6).
+    Tools(Tools),
+    /// A call of a tool that the supervisor owns.
+    ToolRequest(ToolRequest),
+    /// Terminal: the loop ended with this.
+    Result(RunResult),
+    /// Terminal: the child could not end in a result.
+    Failed(Failed),
+}
+
+/// What a child is handed: the whole trust boundary (S3.1, S3.2).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Spawn {
+    /// [`VERSION`] of the supervisor.
+    pub v: [u16; 2],
+    /// The run's name for ever.
+    pub run_id: RunId,
+    /// The run's short name; a conversation's worker has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub handle: Option<Handle>,
+    /// Depth in the run tree; the root is 0 (S4.4).
+    pub depth: u32,
+    /// Process life of the run, from 1.
+    pub attempt: u32,
+    /// What kind of child this is.
+    pub role: Role,
+    /// How it was asked for.
+    pub mode: Mode,
+    /// W3C trace context (S11.4).
+    pub trace: Trace,
+    /// The agent's system text; empty for none.
+    #[serde(default)]
+    pub system: String,
+    /// What is to be done.
+    pub instruction: String,
+    /// Messages the caller chose to pass, in order.
+    #[serde(default)]
+    pub context: Vec<ContextMessage>,
+    /// What the answer should look like, in prose.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_contract: Option<String>,
+    /// The servers it connects to itself.
+    #[serde(default)]
+    pub servers: Vec<Server>,
+    /// Patterns over the registry's tool names; `None` is every tool of the servers, `[]` is none (S3.6).
+    #[serde(default)]
+    pub tools: Option<Vec<String>>,
+    /// Registry names that are known already: server, the server's own name of the tool, the registry's name.
+    #[serde(default)]
+    pub names: Vec<ToolName>,
+    /// Tools that the supervisor answers (`tool_request`).
+    #[serde(default)]
+    pub own_tools: Vec<ToolDecl>,
+    /// The model connection.
+    pub model: Model,
+    /// The loop's budgets.
+    pub limits: RunLimits,
+    /// `error`, `warn`, `info`, `debug` or `trace`.
+    pub log_level: String,
+}
+
+/// What kind of child a process is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// Runs a conversation's turns.
+    Worker,
+    /// Runs delegated work.
+    Subagent,
+}
+
+/// How a run was asked for (S6.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// The caller waits for the result.
+    Sync,
+    /// The caller has a handle and collects later.
+    Async,
+    /// Nobody waits.
+    Detached,
+}
+
+/// W3C trace context: lower-case hex, 32 digits for the trace and 16 for a span.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Trace {
+    /// One for a run tree.
+    pub trace_id: String,
+    /// This run's.
+    pub span_id: String,
+    /// The delegating tool call's; `None` at the root.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent_span_id: Option<String>,
+}
+
+/// One message of the seed transcript.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ContextMessage {
+    /// `user` or `assistant`.
+    pub role: ContextRole,
+    /// Its text.
+    pub content: String,
+}
+
+/// Who a seed message is from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ContextRole {
+    /// The one who asks.
+    User,
+    /// The one who answers.
+    Assistant,
+}
+
+/// A server the child connects to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Server {
+    /// Its name in the configuration.
+    pub name: String,
+    /// Prefix of its tools' registry names, when the configuration gives one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ns: Option<String>,
+    /// How to reach it.
+    pub transport: Transport,
+    /// Patterns over the server's own tool names; `None` allows all.
+    #[serde(default)]
+    pub allow: Option<Vec<String>>,
+    /// Patterns over the server's own tool names; wins over `allow`.
+    #[serde(default)]
+    pub exclude: Vec<String>,
+    /// A call's time limit in milliseconds.
+    pub timeout_ms: u64,
+    /// Time limit for start and handshake in milliseconds.
+    pub start_timeout_ms: u64,
+    /// `true`: the child fails without it. `false`: it goes on and the model is told.
+    pub required: bool,
+}
+
+/// How a server is reached.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Transport {
+    /// A program that speaks MCP on stdin and stdout, under a keeper.
+    Stdio(Stdio),
+    /// The built-in file server, also under a keeper.
+    Files(Files),
+}
+
+/// A stdio server's program.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stdio {
+    /// Program: a path, or a name looked up in `PATH`.
+    pub command: String,
+    /// Its arguments.
+    #[serde(default)]
+    pub args: Vec<String>,
+    /// Its own variables, on top of the baseline of S3.3. Values travel only in this frame.
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
+    /// Its working directory; the child's own when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<String>,
+}
+
+/// The built-in file server's settings.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Files {
+    /// Absolute path of the folder it serves.
+    pub root: String,
+    /// Whether `write` and `edit` are offered.
+    pub write: bool,
+}
+
+/// One registry name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolName {
+    /// The server's name.
+    pub server: String,
+    /// The tool's name at the server.
+    pub tool: String,
+    /// Its one name everywhere else (S14.4).
+    pub name: String,
+}
+
+/// A tool as the model is told of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolDecl {
+    /// Registry name.
+    pub name: String,
+    /// For the model.
+    pub description: String,
+    /// JSON Schema of its arguments.
+    pub schema: Json,
+}
+
+/// A model connection.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Model {
+    /// The reference the configuration knows it by.
+    pub name: String,
+    /// How it is spoken to.
+    pub dialect: Dialect,
+}
+
+/// Model dialects built so far (S15.1).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Dialect {
+    /// A scripted playbook: its YAML text, already read.
+    Mock(Bytes),
+}
+
+/// The loop's budgets (S7.1, S7.6, S7.7). All are positive.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunLimits {
+    /// Model calls.
+    pub steps: u32,
+    /// Input and output tokens together.
+    pub tokens: u64,
+    /// From `ready` to the end, in milliseconds.
+    pub deadline_ms: u64,
+    /// Same call, same arguments, same result this often in a row ends the run; 0 is off.
+    pub repeats: u32,
+    /// Bytes of one tool result that enter the window.
+    pub tool_result_bytes: u64,
+}
+
+/// See [`Down::Ping`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ping {
+    /// Number to echo.
+    pub seq: u64,
+}
+
+/// See [`Down::Cancel`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cancel {
+    /// Why, for the log.
+    pub reason: String,
+}
+
+/// See [`Down::ToolResult`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolResult {
+    /// The request's id.
+    pub id: u64,
+    /// Whether `value` is an error for the model to read.
+    pub error: bool,
+    /// The answer.
+    pub value: Json,
+}
+
+/// See [`Up::Ready`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ready {
+    /// [`VERSION`] of the child.
+    pub v: [u16; 2],
+}
+
+/// See [`Up::Pong`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pong {
+    /// The ping's number.
+    pub seq: u64,
+}
+
+/// See [`Up::Event`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Event {
+    /// `error`, `warn`, `info` or `debug`.
+    pub level: String,
+    /// A stable dotted name, `mcp.connect`.
+    pub name: String,
+    /// Its fields, as text.
+    #[serde(default)]
+    pub fields: BTreeMap<String, String>,
+}
+
+/// See [`Up::State`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct State {
+    /// What the run waits on.
+    pub waiting_on: WaitingOn,
+    /// Model calls begun so far.
+    pub step: u32,
+}
+
+/// What a run waits on (S17.1c).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WaitingOn {
+    /// Its servers are starting.
+    Servers,
+    /// A model call.
+    Model,
+    /// Tool calls of its own servers: their registry names, in call order.
+    Tools(Vec<String>),
+    /// Only answers of the supervisor (a delegated run, an await).
+    Supervisor,
+    /// Its servers are being closed; the terminal frame is next or sent.
+    Closing,
+}
+
+/// See [`Up::Usage`]: what one model call used, not a running sum.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    /// Tokens in.
+    pub input: u64,
+    /// Tokens out.
+    pub output: u64,
+    /// Of `input`, read from a cache.
+    #[serde(default)]
+    pub cached: u64,
+    /// The numbers are an estimate (S7.5).
+    #[serde(default)]
+    pub estimated: bool,
+    /// Model that was called.
+    pub model: String,
+}
+
+/// See [`Up::Tools`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tools {
+    /// The server's name.
+    pub server: String,
+    /// The server's own names, after its `allow` and `exclude`, in the server's order.
+    pub tools: Vec<String>,
+}
+
+/// See [`Up::ToolRequest`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolRequest {
+    /// Minted by the child, never used twice.
+    pub id: u64,
+    /// The model's own id of the call, for the record.
+    pub call_id: String,
+    /// Registry name.
+    pub name: String,
+    /// Arguments: a JSON object within S7.3's bounds.
+    pub args: Json,
+}
+
+/// See [`Up::Result`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunResult {
+    /// How the loop ended.
+    pub end: LoopEnd,
+    /// The last text written; `None` when there was none.
+    #[serde(default)]
+    pub text: Option<String>,
+    /// The text is not a full answer (S7.2, S7.4).
+    #[serde(default)]
+    pub partial: bool,
+    /// One sentence on an ending other than `completed`.
+    #[serde(default)]
+    pub error: Option<String>,
+    /// Counted by the loop.
+    pub evidence: LoopEvidence,
+}
+
+/// How a loop can end by itself (S7.2, S7.4, S7.6, S7.9).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LoopEnd {
+    /// A final answer.
+    Completed,
+    /// A `cancel` was obeyed.
+    Cancelled,
+    /// The provider refused.
+    Refused,
+    /// Out of steps.
+    ExhaustedSteps,
+    /// Out of tokens.
+    ExhaustedTokens,
+    /// Out of time.
+    Deadline,
+    /// The same call gave the same result too often.
+    LoopDetected,
+}
+
+/// What the loop itself counted (S8.6).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct LoopEvidence {
+    /// Model calls begun.
+    pub model_calls: u32,
+    /// Tool calls asked for by the model, whatever became of them.
+    pub tool_calls: u32,
+    /// Of these, how many the model was told had failed.
+    pub tool_errors: u32,
+}
+
+/// See [`Up::Failed`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failed {
+    /// What gave out.
+    pub kind: FailKind,
+    /// One sentence for the person who must act.
+    pub error: String,
+    /// The last text written, if any.
+    #[serde(default)]
+    pub text: Option<String>,
+    /// Counted by the loop.
+    #[serde(default)]
+    pub evidence: LoopEvidence,
+}
+
+/// What gave out in a child that failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FailKind {
+    /// The spawn frame was not usable.
+    Spawn,
+    /// A required server could not be used (exit code 6 of a one-shot run).
+    Server,
+    /// The model could not be reached or its credential was rejected (exit code 4).
+    Model,
+    /// The model gave neither text nor calls, twice.
+    EmptyReply,
+    /// Something inside the child; a bug.
+    Internal,
+}

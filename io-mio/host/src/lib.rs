@@ -1,0 +1,1 @@
+//! The system calls that drivers, children and keepers share. The only crate with `unsafe`.

@@ -1,0 +1,2 @@
+//! The readiness loop of the core on mio.
+#![forbid(unsafe_code)]

@@ -1,0 +1,1 @@
+//! The test kit: what real-process tests and the simulator share.
