@@ -9,7 +9,7 @@
 //! | 3 | `run`, `admit` |
 //! | 2 | `distill`, `policy`, [`record`] |
 //! | 1 | [`wire`], `json`, [`event`], [`action`], [`config`], [`note`] |
-//! | 0 | [`time`], [`id`], [`rng`], [`limits`], [`error`], [`bytes`] |
+//! | 0 | [`time`], [`id`], [`rng`], [`limits`], [`error`], [`bytes`], [`units`] |
 //!
 //! The child's wing (`agent`, `mcp`, `model`) is never imported by the floors above 1; a test holds that.
 #![forbid(unsafe_code)]
@@ -21,6 +21,7 @@ pub mod id;
 pub mod limits;
 pub mod rng;
 pub mod time;
+pub mod units;
 
 pub mod action;
 pub mod config;
