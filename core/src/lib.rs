@@ -30,4 +30,5 @@ pub mod machine;
 pub mod note;
 pub mod wire;
 
+pub mod admit;
 pub mod record;
