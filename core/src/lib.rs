@@ -5,9 +5,9 @@
 //!
 //! | floor | modules |
 //! |---|---|
-//! | 4 | `supervisor` |
-//! | 3 | `run`, `admit` |
-//! | 2 | `distill`, `policy`, [`record`] |
+//! | 4 | [`supervisor`] |
+//! | 3 | [`run`], [`admit`] |
+//! | 2 | [`mod@distill`], [`policy`], [`record`] |
 //! | 1 | [`wire`], `json`, [`event`], [`action`], [`config`], [`note`] |
 //! | 0 | [`time`], [`id`], [`rng`], [`limits`], [`error`], [`bytes`], [`units`] |
 //!
@@ -30,5 +30,10 @@ pub mod machine;
 pub mod note;
 pub mod wire;
 
-pub mod admit;
+pub mod distill;
+pub mod policy;
 pub mod record;
+
+pub mod admit;
+pub mod run;
+pub mod supervisor;
