@@ -4,8 +4,8 @@
 use crate::bytes::Bytes;
 use crate::error::ProtocolError;
 use crate::limits;
-use crate::wire::codec::{Decoded, Encoder, UpDecoder};
 use crate::wire::message::{Down, Up};
+use crate::wire::{Decoded, Encoder, UpDecoder};
 
 /// One child's channel.
 #[derive(Debug)]
@@ -54,7 +54,7 @@ impl Channel {
         }
     }
 
-    /// Takes bytes of the child's stdout; `next` gives what they hold.
+    /// Takes bytes of the child's stdout; `next_message` gives what they hold.
     pub fn push(&mut self, bytes: &[u8]) {
         if !self.broken {
             self.decoder.push(bytes);
@@ -62,7 +62,7 @@ impl Channel {
     }
 
     /// The next message. After an error there is none.
-    pub fn next(&mut self) -> Option<Result<Up, ProtocolError>> {
+    pub fn next_message(&mut self) -> Option<Result<Up, ProtocolError>> {
         while !self.broken {
             match self.decoder.next()? {
                 Ok(Decoded::Message(up)) => {

@@ -137,7 +137,9 @@ impl Process {
     /// Whether an exit was observed or no process was ever made.
     pub fn has_ended(&self) -> bool {
         match self {
-            Process::Recording | Process::Spawning { .. } | Process::Retrying { .. } | Process::Alive(_) => false,
+            Process::Recording | Process::Spawning { .. } | Process::Retrying { .. } | Process::Alive(_) => {
+                false
+            }
             Process::Sweeping(_) | Process::Draining { .. } | Process::Reaping | Process::Gone => true,
         }
     }
@@ -183,7 +185,10 @@ pub fn signal_name(signal: i32) -> String {
         (25, "SIGXFSZ"),
         (31, "SIGSYS"),
     ];
-    NAMES.iter().find(|(n, _)| *n == signal).map_or_else(|| format!("signal {signal}"), |(_, s)| (*s).to_owned())
+    NAMES
+        .iter()
+        .find(|(n, _)| *n == signal)
+        .map_or_else(|| format!("signal {signal}"), |(_, s)| (*s).to_owned())
 }
 
 /// How a process ended, in words.

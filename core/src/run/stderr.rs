@@ -83,7 +83,13 @@ mod tests {
         let pieces = s.push(&vec![b'x'; 10_000], t(3));
         assert_eq!(pieces.len(), 2, "a line without an end is cut, never kept growing");
         let flood = s.push(&vec![b'y'; 1_000_000], t(4));
-        let bytes: usize = flood.iter().map(|l| match l { Logged::Line(l) => l.len(), Logged::Dropped(_) => 0 }).sum();
+        let bytes: usize = flood
+            .iter()
+            .map(|l| match l {
+                Logged::Line(l) => l.len(),
+                Logged::Dropped(_) => 0,
+            })
+            .sum();
         assert!(bytes <= limits::CHILD_STDERR_BYTES_PER_SECOND);
         assert!(matches!(s.push(b"z\n", t(1_005))[0], Logged::Dropped(n) if n > 900_000));
         assert_eq!(s.push(b"rest", t(1_006)), []);

@@ -105,7 +105,11 @@ impl Core {
     pub(super) fn signalled(&mut self, signal: SupervisorSignal, out: &mut Actions) {
         match (signal, self.drain) {
             (SupervisorSignal::Hup, _) => {
-                out.push(daemon_note(Level::Info, "reload.ignored").with("why", "a one-shot run does not reload").into());
+                out.push(
+                    daemon_note(Level::Info, "reload.ignored")
+                        .with("why", "a one-shot run does not reload")
+                        .into(),
+                );
             }
             (SupervisorSignal::Term | SupervisorSignal::Int, Some(_)) => self.force_drain(out),
             (SupervisorSignal::Term | SupervisorSignal::Int, None) => {
@@ -206,7 +210,8 @@ impl Core {
             Conversation::Idle => None,
             Conversation::Asked { worker } | Conversation::Answered { worker, .. } => self.runs.get(&worker),
         };
-        let usage = worker.map_or_else(UsageSum::default, |run| UsageSum { own: run.record.usage, subtree: run.subtree });
+        let usage = worker
+            .map_or_else(UsageSum::default, |run| UsageSum { own: run.record.usage, subtree: run.subtree });
         self.exited = true;
         debug_assert!(self.runs.values().all(|r| matches!(r.process, Process::Gone)));
         out.push(Action::Exit { interrupted: self.drain.map(|d| d.signal), leaked: self.leaked, usage });

@@ -58,12 +58,14 @@ impl Core {
     /// What a run that has ended was waiting for: its synchronous runs end with it (S6.7), and each open call
     /// is still answered, for a child that is asked to cancel may be waiting on just that.
     fn drop_requests(&mut self, node: NodeId, out: &mut Actions) {
-        let open: Vec<u64> = self.runs.get(&node).map(|r| r.requests.keys().copied().collect()).unwrap_or_default();
+        let open: Vec<u64> =
+            self.runs.get(&node).map(|r| r.requests.keys().copied().collect()).unwrap_or_default();
         for request in open {
-            let waits_on = self.runs.get(&node).and_then(|r| r.requests.get(&request)).and_then(|r| match r {
-                Request::Run { child, sync: true } => Some(*child),
-                Request::Run { .. } | Request::Await { .. } | Request::Kill { .. } => None,
-            });
+            let waits_on =
+                self.runs.get(&node).and_then(|r| r.requests.get(&request)).and_then(|r| match r {
+                    Request::Run { child, sync: true } => Some(*child),
+                    Request::Run { .. } | Request::Await { .. } | Request::Kill { .. } => None,
+                });
             let why = json!({ "error": { "gate": "cancelled", "message": "this run has ended" } });
             self.answer(node, request, true, &why, out);
             if let Some(child) = waits_on {
@@ -205,7 +207,14 @@ impl Core {
     }
 
     /// Answers one open request, exactly once.
-    pub(super) fn answer(&mut self, node: NodeId, request: u64, error: bool, value: &Value, out: &mut Actions) {
+    pub(super) fn answer(
+        &mut self,
+        node: NodeId,
+        request: u64,
+        error: bool,
+        value: &Value,
+        out: &mut Actions,
+    ) {
         self.answer_json(node, request, error, Json::of(value), out);
     }
 

@@ -11,8 +11,10 @@ use crate::run::Ending;
 use crate::run::ladder::Push;
 use crate::run::process::Process;
 use crate::run::stderr::Logged;
-use crate::wire::message::{Event, FailKind, Failed, LoopEnd, LoopEvidence, Ready, Role, RunResult, Tools, Usage, VERSION};
 use crate::wire::message::Up;
+use crate::wire::message::{
+    Event, FailKind, Failed, LoopEnd, LoopEvidence, Ready, Role, RunResult, Tools, Usage, VERSION,
+};
 use serde_json::Value;
 
 impl Core {
@@ -20,7 +22,7 @@ impl Core {
     pub(super) fn child_bytes(&mut self, node: NodeId, bytes: &[u8], out: &mut Actions) {
         let Some(run) = self.run(node) else { return };
         run.channel.push(bytes);
-        while let Some(next) = self.run(node).and_then(|run| run.channel.next()) {
+        while let Some(next) = self.run(node).and_then(|run| run.channel.next_message()) {
             match next {
                 Ok(up) => self.said(node, up, out),
                 Err(error) => self.protocol_error(node, &error.0, out),

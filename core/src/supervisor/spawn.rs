@@ -285,7 +285,13 @@ impl Core {
     }
 
     /// Tells a caller that its spawn was turned down.
-    pub(super) fn answer_refusal(&mut self, node: NodeId, request: u64, refusal: &Refusal, out: &mut Actions) {
+    pub(super) fn answer_refusal(
+        &mut self,
+        node: NodeId,
+        request: u64,
+        refusal: &Refusal,
+        out: &mut Actions,
+    ) {
         out.push(
             self.note(node, Level::Info, "subagent.refused")
                 .with("gate", refusal.gate.as_str())

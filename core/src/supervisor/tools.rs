@@ -19,7 +19,7 @@ use crate::run::ladder::Push;
 use crate::run::{Ending, Request, Waiter, nice};
 use crate::time::Duration;
 use crate::units;
-use crate::wire::codec::Encoder;
+use crate::wire::Encoder;
 use crate::wire::message::{Down, Mode, Role, RunLimits, Server, Spawn, ToolRequest, VERSION};
 use serde_json::{Map, Value, json};
 
@@ -48,7 +48,7 @@ impl Core {
         let known = [RUN, AWAIT, STATUS, LIST, KILL].contains(&request.name.as_str());
         if !run.delegates || !known {
             // The same words for a tool that does not exist and one that is not offered here.
-            let name = json::preview(request.name.as_bytes(), limits::PREVIEW_BYTES);
+            let name = json::preview(request.name, limits::PREVIEW_BYTES);
             let why = json!({ "error": { "gate": "tool", "message": format!("unknown tool {name}") } });
             self.answer(node, id, true, &why, out);
             return;
@@ -86,11 +86,8 @@ impl Core {
         let mut payload = self.payload(node, &args, &granted);
         let mut problems = granted.problems;
         problems.extend(too_large(&payload));
-        let (depth, principal) = self
-            .runs
-            .get(&node)
-            .map(|r| (r.record.depth, r.record.principal.clone()))
-            .unwrap_or_default();
+        let (depth, principal) =
+            self.runs.get(&node).map(|r| (r.record.depth, r.record.principal.clone())).unwrap_or_default();
         let mut live = self.runs.values().filter(|r| r.permit.is_some()).filter_map(|r| r.record.handle);
         let applicant = Applicant {
             args: &args,
@@ -129,12 +126,13 @@ impl Core {
     /// What the caller may give of what it has itself (S3.6), and what is wrong with what it named.
     fn narrowed(&self, node: NodeId, args: &RunArgs) -> Narrowed {
         let mut problems = Vec::new();
-        let own: Vec<&str> = self.runs.get(&node).map(|r| r.servers.iter().map(String::as_str).collect()).unwrap_or_default();
+        let own: Vec<&str> =
+            self.runs.get(&node).map(|r| r.servers.iter().map(String::as_str).collect()).unwrap_or_default();
         let mut servers: Vec<Server> =
             self.config.servers.iter().filter(|s| own.contains(&s.name.as_str())).cloned().collect();
         if let Some(named) = &args.servers {
             for name in named.iter().filter(|n| !own.contains(&n.as_str())) {
-                let name = json::preview(name.as_bytes(), limits::PREVIEW_BYTES);
+                let name = json::preview(name, limits::PREVIEW_BYTES);
                 problems.push(format!("servers: unknown {name}; accepted are {}", list(&own)));
             }
             servers.retain(|s| named.contains(&s.name));
@@ -224,16 +222,23 @@ impl Core {
         }
     }
 
-    fn subagent_await(&mut self, node: NodeId, id: u64, args: &Map<String, Value>, out: &mut Actions) -> Result<(), Refusal> {
+    fn subagent_await(
+        &mut self,
+        node: NodeId,
+        id: u64,
+        args: &Map<String, Value>,
+        out: &mut Actions,
+    ) -> Result<(), Refusal> {
         accept_only(args, &["handle", "handles", "until", "timeout"])?;
         let single = args.contains_key("handle");
         let handles = match (args.get("handle"), args.get("handles")) {
             (Some(Value::String(one)), None) => vec![one.clone()],
-            (None, Some(Value::Array(many))) if !many.is_empty() && many.len() <= limits::AWAIT_HANDLES => many
-                .iter()
-                .map(|v| v.as_str().map(str::to_owned))
-                .collect::<Option<Vec<_>>>()
-                .ok_or_else(|| arguments("handles: accepted is a list of handles such as sub-7".into()))?,
+            (None, Some(Value::Array(many))) if !many.is_empty() && many.len() <= limits::AWAIT_HANDLES => {
+                many.iter()
+                    .map(|v| v.as_str().map(str::to_owned))
+                    .collect::<Option<Vec<_>>>()
+                    .ok_or_else(|| arguments("handles: accepted is a list of handles such as sub-7".into()))?
+            }
             _ => {
                 return Err(arguments(format!(
                     "accepted is `handle` (such as sub-7) or `handles` (a list of 1 to {})",
@@ -249,9 +254,11 @@ impl Core {
         };
         let timeout = match args.get("timeout") {
             None => None,
-            Some(v) => Some(v.as_str().and_then(|s| units::duration(s).ok()).ok_or_else(|| {
-                arguments(format!("timeout: accepted is {}", units::DURATIONS))
-            })?),
+            Some(v) => Some(
+                v.as_str()
+                    .and_then(|s| units::duration(s).ok())
+                    .ok_or_else(|| arguments(format!("timeout: accepted is {}", units::DURATIONS)))?,
+            ),
         };
         if let Some(value) = self.awaited(&nodes, any, single, false) {
             self.answer_json(node, id, false, value, out);
@@ -304,7 +311,13 @@ impl Core {
         Some(Json::of(&json!({ "results": values, "timed_out": timed_out })))
     }
 
-    fn subagent_status(&mut self, node: NodeId, id: u64, args: &Map<String, Value>, out: &mut Actions) -> Result<(), Refusal> {
+    fn subagent_status(
+        &mut self,
+        node: NodeId,
+        id: u64,
+        args: &Map<String, Value>,
+        out: &mut Actions,
+    ) -> Result<(), Refusal> {
         accept_only(args, &["handle"])?;
         let of = self.owned(node, handle_arg(args)?)?;
         let value = self.final_object(of).unwrap_or_else(|| Json::of(&self.status_of(of)));
@@ -312,7 +325,13 @@ impl Core {
         Ok(())
     }
 
-    fn subagent_list(&mut self, node: NodeId, id: u64, args: &Map<String, Value>, out: &mut Actions) -> Result<(), Refusal> {
+    fn subagent_list(
+        &mut self,
+        node: NodeId,
+        id: u64,
+        args: &Map<String, Value>,
+        out: &mut Actions,
+    ) -> Result<(), Refusal> {
         accept_only(args, &[])?;
         let principal = self.runs.get(&node).map(|r| r.record.principal.clone()).unwrap_or_default();
         let own = self.by_handle.values().copied();
@@ -323,7 +342,13 @@ impl Core {
         Ok(())
     }
 
-    fn subagent_kill(&mut self, node: NodeId, id: u64, args: &Map<String, Value>, out: &mut Actions) -> Result<(), Refusal> {
+    fn subagent_kill(
+        &mut self,
+        node: NodeId,
+        id: u64,
+        args: &Map<String, Value>,
+        out: &mut Actions,
+    ) -> Result<(), Refusal> {
         accept_only(args, &["handle", "reason", "only"])?;
         let target = self.owned(node, handle_arg(args)?)?;
         let reason = match args.get("reason") {
@@ -354,7 +379,7 @@ impl Core {
     /// Kills a run, and what it delegated unless `only` (S9.4). A second kill changes nothing.
     pub(super) fn kill(&mut self, target: NodeId, who: &str, reason: &str, only: bool, out: &mut Actions) {
         let all = if only { vec![target] } else { self.subtree(target) };
-        let why = json::preview(reason.as_bytes(), limits::PREVIEW_BYTES);
+        let why = json::preview(reason, limits::PREVIEW_BYTES);
         for node in all {
             let error = match (node == target, reason.is_empty()) {
                 (true, true) => format!("killed by {who}"),
@@ -364,7 +389,12 @@ impl Core {
             if self.runs.get(&node).is_none_or(|r| r.outcome.is_decided()) {
                 continue;
             }
-            out.push(self.note(node, Level::Info, "subagent.kill").with("by", who).with("reason", why.as_str()).into());
+            out.push(
+                self.note(node, Level::Info, "subagent.kill")
+                    .with("by", who)
+                    .with("reason", why.as_str())
+                    .into(),
+            );
             // With `only`, what it delegated is left alone, synchronous runs included.
             if only {
                 self.leave_children(node);
@@ -389,15 +419,15 @@ impl Core {
     fn owned(&self, caller: NodeId, handle: &str) -> Result<NodeId, Refusal> {
         let principal = self.runs.get(&caller).map(|r| r.record.principal.as_str());
         let found = handle.parse::<Handle>().ok().and_then(|h| self.by_handle.get(&h)).copied();
-        found
-            .filter(|n| self.runs.get(n).map(|r| r.record.principal.as_str()) == principal)
-            .ok_or_else(|| Refusal {
+        found.filter(|n| self.runs.get(n).map(|r| r.record.principal.as_str()) == principal).ok_or_else(
+            || Refusal {
                 gate: "handle".into(),
-                message: format!("unknown handle {}", json::preview(handle.as_bytes(), limits::PREVIEW_BYTES)),
+                message: format!("unknown handle {}", json::preview(handle, limits::PREVIEW_BYTES)),
                 limit: None,
                 observed: None,
                 hint: "subagent_list shows the handles there are".into(),
-            })
+            },
+        )
     }
 }
 
@@ -419,7 +449,7 @@ fn accept_only(args: &Map<String, Value>, accepted: &[&str]) -> Result<(), Refus
     match args.keys().find(|k| !accepted.contains(&k.as_str())) {
         None => Ok(()),
         Some(key) => {
-            let key = json::preview(key.as_bytes(), limits::PREVIEW_BYTES);
+            let key = json::preview(key, limits::PREVIEW_BYTES);
             Err(arguments(format!("{key}: unknown; accepted are {}", list(accepted))))
         }
     }
@@ -444,7 +474,9 @@ fn too_large(payload: &Spawn) -> Option<String> {
     let room = limits::FRAME_BYTES - SPAWN_ROOM;
     let texts = payload.instruction.len() + payload.context.iter().map(|m| m.content.len()).sum::<usize>();
     let over = |bytes: usize| {
-        format!("instruction and context: {bytes} bytes with what the run is given, at most {room} are accepted")
+        format!(
+            "instruction and context: {bytes} bytes with what the run is given, at most {room} are accepted"
+        )
     };
     if texts > room {
         return Some(over(texts));
