@@ -5,11 +5,11 @@
 //!
 //! | floor | modules |
 //! |---|---|
-//! | 4 | `supervisor` |
-//! | 3 | `run`, `admit` |
-//! | 2 | `distill`, `policy`, [`record`] |
-//! | 1 | [`wire`], [`json`], [`event`], [`action`], [`config`], [`note`] |
-//! | 0 | [`time`], [`id`], [`rng`], [`limits`], [`error`], [`bytes`], [`preview`] |
+//! | 4 | [`supervisor`] |
+//! | 3 | [`run`], [`admit`] |
+//! | 2 | [`mod@distill`], [`policy`], [`record`] |
+//! | 1 | [`wire`], [`json`], [`event`], [`action`], [`config`], [`machine`], [`note`] |
+//! | 0 | [`time`], [`id`], [`rng`], [`limits`], [`error`], [`bytes`], [`preview`], [`units`] |
 //!
 //! The child's wing (`agent`, `mcp`, `model`) is never imported by the floors above 1; a test holds that.
 #![forbid(unsafe_code)]
@@ -22,6 +22,7 @@ pub mod limits;
 pub mod preview;
 pub mod rng;
 pub mod time;
+pub mod units;
 
 pub mod action;
 pub mod config;
@@ -31,4 +32,10 @@ pub mod machine;
 pub mod note;
 pub mod wire;
 
+pub mod distill;
+pub mod policy;
 pub mod record;
+
+pub mod admit;
+pub mod run;
+pub mod supervisor;
