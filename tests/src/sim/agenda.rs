@@ -28,6 +28,12 @@ impl<T> Agenda<T> {
         self.items.insert((at, self.serial), (stream, item));
     }
 
+    /// Puts `item` at `at` on its own: it overtakes and is overtaken.
+    pub(crate) fn push_alone(&mut self, at: Instant, item: T) {
+        self.serial += 1;
+        self.items.insert((at, self.serial), (("alone", self.serial), item));
+    }
+
     /// When the next thing happens.
     pub(crate) fn next_at(&self) -> Option<Instant> {
         self.items.keys().next().map(|(at, _)| *at)

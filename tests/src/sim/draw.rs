@@ -58,7 +58,8 @@ impl Draw {
             pids: self.pick(&[8, 12, 20, 32]),
             strangers: self.one_in(3),
             pipe: self.pick(&[512, 4_096, 65_536]),
-            read: self.pick(&[1, 7, 61, 65_536]),
+            // A byte at a time only where few bytes are said.
+            read: if quick { self.pick(&[31, 65_536]) } else { self.pick(&[1, 7, 61, 65_536]) },
             jitter_ms: self.pick(&[0, 1, 1, 10, 40]),
             tick_first: self.one_in(2),
         }

@@ -21,7 +21,7 @@ pub struct Plan {
 
 /// Limits, durations and the machine's size. Times are in milliseconds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub struct Knobs {
     /// `limits.subagents.breadth`.
     pub breadth: u32,
@@ -394,7 +394,7 @@ pub enum Fault {
         /// How long.
         ms: u64,
     },
-    /// What the n-th process writes is read this late.
+    /// The last words of the n-th process are read this late.
     ReadLate {
         /// Which.
         nth: u32,

@@ -6,7 +6,7 @@ use super::plan::{Fault, Knobs, Nature, Plan, Script, Step};
 const TRIES: u32 = 4_000;
 
 /// Shrinks `plan` as long as `fails` says that what is left fails alike.
-pub fn shrink(plan: Plan, mut fails: impl FnMut(&Plan) -> bool) -> Plan {
+pub(super) fn shrink(plan: Plan, mut fails: impl FnMut(&Plan) -> bool) -> Plan {
     let mut best = plan;
     let mut tries = 0;
     loop {

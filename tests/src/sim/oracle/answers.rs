@@ -41,6 +41,10 @@ pub(super) fn judge(facts: &mut Facts, now: Instant, node: NodeId, answer: &Tool
 
 fn run(facts: &Facts, node: NodeId, request: &Request, value: &Value) -> Verdict {
     let made = facts.made_by(node, &request.call_id);
+    if value["error"]["gate"] == "cancelled" {
+        let seen = || format!("{} of a live run is called off", request.call_id);
+        return unless(facts.run_of(node).is_some_and(|r| r.terminal.is_some()), "only an ended run's calls are called off", seen);
+    }
     if value["error"]["gate"].is_string() {
         let seen = || format!("{} was refused and has a record", request.call_id);
         return unless(made.is_none_or(|r| !r.stored), "a refusal makes no record", seen);

@@ -112,7 +112,10 @@ pub(super) fn judge_signal(facts: &Facts, bounds: &Bounds, now: Instant, action:
         || silent(n, now, knobs.pong_ms.saturating_sub(knobs.ping_ms))
         || facts.plan.scripts.iter().any(|s| s.nature.deaf)
         || bounds.drain_over(facts, now)
-        || n.exit.is_some();
+        || facts.run_of(*node).is_some_and(|run| {
+            // Nobody wanted it any more before it was made, or nobody waits for it.
+            (run.terminal.is_some() && !n.first_frame) || facts.left_over(run, now)
+        });
     unless(reason, "a signal has a reason", || format!("{node} gets {signal:?} and has done nothing"))?;
     unless(!n.signals.iter().any(|(_, s)| s > signal), "rungs only rise", || {
         format!("{node} gets {signal:?} after {:?}", n.signals)

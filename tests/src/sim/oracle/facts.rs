@@ -7,7 +7,7 @@ use agentd_core::action::{Action, ChildSignal};
 use agentd_core::event::{Event, Exit, SupervisorSignal};
 use agentd_core::id::{Handle, NodeId, RunId};
 use agentd_core::record::{Record, Status};
-use agentd_core::time::Instant;
+use agentd_core::time::{Duration, Instant};
 use agentd_core::wire::message::{LoopEnd, Mode, Role, ToolResult};
 use agentd_core::wire::{Decoded, Down, DownDecoder, Encoder, Up, UpDecoder};
 use serde_json::Value;
@@ -58,7 +58,6 @@ pub(super) struct Node {
 /// One run.
 pub(super) struct Run {
     pub(super) record: Record,
-    pub(super) admitted: Instant,
     /// Some record of it is durable.
     pub(super) stored: bool,
     /// Its record could not be saved, at least once.
@@ -77,8 +76,12 @@ pub(super) struct Facts {
     pub(super) runs: BTreeMap<RunId, Run>,
     pub(super) handles: BTreeMap<Handle, RunId>,
     pub(super) root: Option<RunId>,
+    /// The conversation has its answer: nobody waits for detached runs for ever.
+    pub(super) delivered: Option<Instant>,
     /// Interrupts so far: when, and which.
     pub(super) interrupts: Vec<(Instant, SupervisorSignal)>,
+    /// Kills that were asked for: of whom, whether only of it, when.
+    kills: Vec<(String, bool, Instant)>,
     /// What each `Persist` was of, and whether it was terminal.
     persists: BTreeMap<u64, (RunId, bool)>,
     pub(super) last_seq: Option<u64>,
@@ -92,7 +95,9 @@ impl Facts {
             runs: BTreeMap::new(),
             handles: BTreeMap::new(),
             root: None,
+            delivered: None,
             interrupts: Vec::new(),
+            kills: Vec::new(),
             persists: BTreeMap::new(),
             last_seq: None,
         }
@@ -124,6 +129,12 @@ impl Facts {
     /// Whether a drain has begun.
     pub(super) fn draining(&self) -> Option<Instant> {
         self.interrupts.first().map(|(at, _)| *at)
+    }
+
+    /// Whether a run that nobody waits for has had its time after the conversation's answer.
+    pub(super) fn left_over(&self, run: &Run, now: Instant) -> bool {
+        let wait = Duration::from_millis(self.plan.knobs.drain_ms);
+        run.record.mode == Mode::Detached && self.delivered.is_some_and(|at| now >= at + wait)
     }
 
     /// What has not ended, for a message.
@@ -205,6 +216,7 @@ impl Facts {
         node.up = Some(decoder);
         for (handle, only) in kills {
             self.doom(&handle, only, now);
+            self.kills.push((handle, only, now));
         }
     }
 
@@ -293,8 +305,8 @@ impl Facts {
             Action::SendToChild { .. }
             | Action::ReapOrphans
             | Action::Note(_)
-            | Action::Deliver(_)
             | Action::Exit { .. } => {}
+            Action::Deliver { .. } => self.delivered = Some(now),
         }
     }
 
@@ -310,14 +322,16 @@ impl Facts {
         if let Some(handle) = record.handle {
             self.handles.insert(handle, id);
         }
+        // The read that brought its call may have brought its kill as well.
+        let text = record.handle.map(|h| h.to_string());
+        let killed = self.kills.iter().any(|(handle, _, at)| text.as_ref() == Some(handle) && *at == now);
         let run = self.runs.entry(id).or_insert_with(|| Run {
             record: record.clone(),
-            admitted: now,
             stored: false,
             store_failed: false,
             terminal: None,
             settled: None,
-            doomed: None,
+            doomed: killed.then_some(now),
         });
         run.record = record.clone();
         if terminal && run.terminal.is_none() {
@@ -330,6 +344,10 @@ impl Facts {
 impl Node {
     /// What a frame tells. Kills it asks for are returned: handle and `only`.
     fn heard(&mut self, now: Instant, up: Up) -> Option<(String, bool)> {
+        if self.ready.is_none() && !matches!(up, Up::Ready(_) | Up::Failed(_)) {
+            self.broken.get_or_insert(now);
+            return None;
+        }
         match up {
             Up::Ready(_) => {
                 self.ready.get_or_insert(now);

@@ -126,12 +126,12 @@ impl Oracles {
             Action::Note(note) if note.level == Level::Error => {
                 self.break_rule("no error is logged", now, format!("{} {:?}", note.event, note.fields));
             }
-            Action::Deliver(result) => {
+            Action::Deliver { result, .. } => {
                 self.delivered += 1;
                 let verdict = records::judge_delivery(&self.facts, self.delivered, result);
                 self.check(now, verdict);
             }
-            Action::Exit { interrupted, leaked } => {
+            Action::Exit { interrupted, leaked, .. } => {
                 self.exited = true;
                 let delivered = self.delivered > 0;
                 let verdict = bounds::judge_exit(&self.facts, &self.bounds, kernel, *interrupted, *leaked)

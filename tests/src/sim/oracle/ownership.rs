@@ -27,7 +27,7 @@ pub(super) fn judge(facts: &Facts, now: Instant, action: &Action, kernel: &Kerne
         Action::ReapOrphans
         | Action::Persist { .. }
         | Action::Note(_)
-        | Action::Deliver(_)
+        | Action::Deliver { .. }
         | Action::Exit { .. } => Ok(()),
     }
 }

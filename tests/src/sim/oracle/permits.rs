@@ -104,7 +104,8 @@ fn holds_maybe(facts: &Facts, run: &Run) -> bool {
 /// No process was made and none will be.
 fn never_made(node: &Node, run: &Run) -> bool {
     let unasked = node.spawn_asked.is_none() || node.spawn_failed;
-    let over = run.terminal.is_some() || (run.store_failed && !run.stored);
+    // A run that ended before its intent was durable is let go when the store has answered.
+    let over = (run.terminal.is_some() && run.stored) || (run.store_failed && !run.stored);
     unasked && over
 }
 

@@ -27,9 +27,7 @@ pub(super) fn judge(facts: &Facts, bounds: &Bounds, now: Instant, record: &Recor
     }
     let none = Node::default();
     let node = facts.nodes.get(&record.node).unwrap_or(&none);
-    let doomed = known.is_some_and(|run| run.doomed.is_some());
-    let unsaved = known.is_some_and(|run| run.store_failed);
-    cause(facts, bounds, now, record, node, doomed, unsaved)
+    cause(facts, bounds, now, record, known, node)
 }
 
 /// A run's first record names where it comes from.
@@ -81,11 +79,12 @@ fn cause(
     bounds: &Bounds,
     now: Instant,
     record: &Record,
+    known: Option<&Run>,
     node: &Node,
-    doomed: bool,
-    unsaved: bool,
 ) -> Verdict {
     const CAUSE: &str = "an outcome has a cause";
+    let doomed = known.is_some_and(|run| run.doomed.is_some());
+    let unsaved = known.is_some_and(|run| run.store_failed);
     let told = node.terminal.as_ref();
     let stopping = !node.signals.is_empty() || node.cancelled.is_some();
     if let Some((_, status, text)) = told
@@ -109,7 +108,7 @@ fn cause(
     let ok = match record.status {
         Status::Spawned | Status::Running => true,
         Status::Cancelled => told_this || doomed || draining || orphaned(facts, record),
-        Status::Parked => draining,
+        Status::Parked => draining || known.is_some_and(|run| facts.left_over(run, now)),
         Status::Failed => told_this || unsaved || failed(facts, bounds, now, node),
         Status::Completed
         | Status::Refused
@@ -178,7 +177,8 @@ pub(super) fn judge_delivery(facts: &Facts, nth: u32, result: &ResultObject) -> 
 
 /// At the end every record is terminal and the answer is out.
 pub(super) fn judge_exit(facts: &Facts, bounds: &Bounds, delivered: bool) -> Verdict {
-    let live = facts.runs.values().find(|r| r.terminal.is_none());
+    // A run whose intent could not be saved never was one.
+    let live = facts.runs.values().find(|r| r.terminal.is_none() && (r.stored || !r.store_failed));
     if let Some(run) = live {
         let seen = format!("{} is {}", name(&run.record), run.record.status.name());
         return Err(("every record is terminal at the end", seen));

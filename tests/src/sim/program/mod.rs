@@ -90,6 +90,11 @@ impl Program {
         self.phase != Phase::Hung && (self.script.is_none() || !self.nature().deaf)
     }
 
+    /// Whether it has said its last word.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.ended
+    }
+
     /// Bytes came on its stdin.
     pub(crate) fn received(&mut self, now: Instant, bytes: &[u8]) {
         self.decoder.push(bytes);
@@ -143,6 +148,9 @@ impl Program {
         }
         if self.cancelling.is_some_and(|at| at <= now) {
             self.cancelling = None;
+            if let Phase::Starting(Some(_)) = self.phase {
+                self.say_ready();
+            }
             if self.nature().on_cancel == OnCancel::Leaves(0) || !self.wants_word() {
                 self.leave(now, Exit::Code(0));
             } else {

@@ -23,6 +23,8 @@ pub(crate) struct Child {
     pub(crate) eof_told: bool,
     /// The driver has seen its stdout readable and will read it.
     pub(crate) reading: bool,
+    /// Its last words were read late, as planned.
+    pub(crate) was_late: bool,
 }
 
 impl Child {
@@ -39,6 +41,7 @@ impl Child {
             stdout_closed: false,
             eof_told: false,
             reading: false,
+            was_late: false,
         }
     }
 

@@ -36,7 +36,7 @@ impl World<'_> {
         self.notice(("life", node.0), Event::ChildSpawned { node, pid });
         let stillborn = |f: &Fault| matches!(f, Fault::Stillborn { nth: n } if *n == nth);
         if self.plan.faults.iter().any(stillborn) {
-            self.later(self.now, ("death", serial.0), Due::Dies(serial, Exit::Signal(11)));
+            self.agenda.push_alone(self.now, Due::Dies(serial, Exit::Signal(11)));
         }
     }
 
@@ -67,7 +67,8 @@ impl World<'_> {
         let Some(child) = self.children.get_mut(&node).filter(|c| !c.reading) else { return };
         child.reading = true;
         let mut at = self.now + self.chance.delay(("read", node.0));
-        if self.kernel.alive(node) {
+        if self.kernel.alive(node) && child.program.has_ended() && !child.was_late {
+            child.was_late = true;
             for fault in &self.plan.faults {
                 if let Fault::ReadLate { nth, ms } = fault
                     && *nth == child.nth
@@ -110,7 +111,7 @@ impl World<'_> {
         if let Some(at) = self.children.get(&node).and_then(|c| c.program.next_turn())
             && at > now
         {
-            self.later(at + self.slept, ("program", node.0), Due::Turn(node));
+            self.agenda.push_alone(at + self.slept, Due::Turn(node));
         }
         self.pump(node);
         for deed in deeds {
@@ -146,7 +147,7 @@ impl World<'_> {
             && let Some(ms) = what.exits_ms
         {
             let at = self.now + Duration::from_millis(ms);
-            self.later(at, ("death", serial.0), Due::Dies(serial, Exit::Code(0)));
+            self.agenda.push_alone(at, Due::Dies(serial, Exit::Code(0)));
         }
     }
 

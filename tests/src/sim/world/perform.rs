@@ -40,7 +40,7 @@ impl World<'_> {
             Action::Reap { node } => self.reap(node),
             Action::ReapOrphans => self.kernel.reap_orphans(),
             Action::Persist { seq, .. } => self.persist(seq),
-            Action::Note(_) | Action::Deliver(_) | Action::Exit { .. } => {}
+            Action::Note(_) | Action::Deliver { .. } | Action::Exit { .. } => {}
         }
     }
 
@@ -95,7 +95,7 @@ impl World<'_> {
 
     pub(super) fn turn_soon(&mut self, node: NodeId) {
         let at = self.now + self.chance.delay(("turn", node.0));
-        self.later(at, ("program", node.0), Due::Turn(node));
+        self.agenda.push_alone(at, Due::Turn(node));
     }
 
     pub(super) fn follow(&mut self, effects: Vec<Effect>) {
@@ -106,12 +106,12 @@ impl World<'_> {
                     if let Some(child) = self.children.get_mut(&node) {
                         child.program.terminated(now);
                     }
-                    self.later(self.now, ("signal", node.0), Due::Turn(node));
+                    self.agenda.push_alone(self.now, Due::Turn(node));
                 }
-                Effect::Continued(node) => self.later(self.now, ("signal", node.0), Due::Turn(node)),
+                Effect::Continued(node) => self.agenda.push_alone(self.now, Due::Turn(node)),
                 Effect::Ends { serial, after_ms, exit } => {
                     let at = self.now + Duration::from_millis(after_ms);
-                    self.later(at, ("death", serial.0), Due::Dies(serial, exit));
+                    self.agenda.push_alone(at, Due::Dies(serial, exit));
                 }
             }
         }
@@ -130,7 +130,7 @@ impl World<'_> {
             && let Some(serial) = self.kernel.fork_stranger()
         {
             let at = self.now + Duration::from_millis(self.chance.below(("stranger", 0), 400));
-            self.later(at, ("death", serial.0), Due::Dies(serial, agentd_core::event::Exit::Code(0)));
+            self.agenda.push_alone(at, Due::Dies(serial, agentd_core::event::Exit::Code(0)));
         }
     }
 
