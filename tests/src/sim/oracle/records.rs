@@ -87,8 +87,11 @@ fn cause(
     let unsaved = known.is_some_and(|run| run.store_failed);
     let told = node.terminal.as_ref();
     let stopping = !node.signals.is_empty() || node.cancelled.is_some();
-    if let Some((_, status, text)) = told
+    // One read may bring a kill and, behind it, a last word: the first of them stands.
+    let killed = |at: Instant| known.and_then(|run| run.doomed).is_some_and(|doomed| doomed <= at);
+    if let Some((at, status, text)) = told
         && !stopping
+        && !(record.status == Status::Cancelled && killed(*at))
     {
         unless(record.status == *status, "the first terminal frame stands", || {
             format!("{} said {} and is {}", name(record), status.name(), record.status.name())

@@ -55,10 +55,17 @@ impl World<'_> {
             }
             return;
         }
-        if !child.program.out.is_empty() {
+        let more = !child.program.out.is_empty();
+        if child.stdout_empty() {
+            self.read_soon(node);
+        } else {
+            // What is left is read in the same turn or the next.
+            child.reading = true;
+            self.later(self.now + Duration::from_micros(30), ("read", node.0), Due::Read(node));
+        }
+        if more {
             self.turn_soon(node);
         }
-        self.read_soon(node);
         self.feed(Event::ChildBytes { node, bytes: Bytes::from(bytes) });
     }
 
