@@ -17,7 +17,7 @@ use crate::run::ladder::{Ladder, Push};
 use crate::run::liveness::Liveness;
 use crate::run::process::{Alive, Process};
 use crate::run::stderr::Stderr;
-use crate::run::{Ending, Outcome, Request, Run, Waiter};
+use crate::run::{Ending, Outcome, Request, Run};
 use crate::time::Duration;
 use crate::wire::message::{Down, LoopEvidence, Mode, Role, Spawn, Trace};
 use serde_json::{Value, json};
