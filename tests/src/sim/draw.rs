@@ -57,8 +57,8 @@ impl Draw {
             drain_ms: self.pick(&[1_000, 5_000, 25_000]),
             pids: self.pick(&[8, 12, 20, 32]),
             strangers: self.one_in(3),
-            pipe: self.pick(&[512, 4_096, 65_536]),
-            // A byte at a time only where few bytes are said.
+            // Small pipes and a byte at a time only where nobody is soon judged by how long a frame takes.
+            pipe: if quick { self.pick(&[4_096, 65_536]) } else { self.pick(&[512, 4_096, 65_536]) },
             read: if quick { self.pick(&[31, 65_536]) } else { self.pick(&[1, 7, 61, 65_536]) },
             jitter_ms: self.pick(&[0, 1, 1, 10, 40]),
             tick_first: self.one_in(2),

@@ -109,7 +109,7 @@ pub(super) fn judge_signal(facts: &Facts, bounds: &Bounds, now: Instant, action:
         || (n.ready.is_none() && past(n.spawned, knobs.ready_ms))
         || n.broken.is_some()
         || n.write_failed
-        || silent(n, now, knobs.pong_ms.saturating_sub(knobs.ping_ms))
+        || silent(n, now, facts.shortest_silence_ms())
         || facts.plan.scripts.iter().any(|s| s.nature.deaf)
         || bounds.drain_over(facts, now)
         || facts.run_of(*node).is_some_and(|run| {

@@ -33,6 +33,8 @@ pub(super) struct Node {
     pub(super) first_frame: bool,
     pub(super) deadline_ms: u64,
     pub(super) exit: Option<(Instant, Exit)>,
+    /// How long the daemon had stood still by then.
+    pub(super) gaps_at_exit: Duration,
     pub(super) eof: bool,
     /// A sweep was asked for and is not answered.
     pub(super) sweeping: bool,
@@ -78,6 +80,8 @@ pub(super) struct Facts {
     pub(super) root: Option<RunId>,
     /// The conversation has its answer: nobody waits for detached runs for ever.
     pub(super) delivered: Option<Instant>,
+    /// How long the daemon has stood still in all.
+    pub(super) gaps: Duration,
     /// Interrupts so far: when, and which.
     pub(super) interrupts: Vec<(Instant, SupervisorSignal)>,
     /// Kills that were asked for: of whom, whether only of it, when.
@@ -96,6 +100,7 @@ impl Facts {
             handles: BTreeMap::new(),
             root: None,
             delivered: None,
+            gaps: Duration::ZERO,
             interrupts: Vec::new(),
             kills: Vec::new(),
             persists: BTreeMap::new(),
@@ -105,6 +110,17 @@ impl Facts {
 
     pub(super) fn node(&mut self, node: NodeId) -> &mut Node {
         self.nodes.entry(node).or_default()
+    }
+
+    /// The shortest silence that can count as no pong: the last one may be as old as a ping that was late.
+    pub(super) fn shortest_silence_ms(&self) -> u64 {
+        let knobs = &self.plan.knobs;
+        knobs.pong_ms.saturating_sub(knobs.ping_ms + 4 * knobs.jitter_ms + 50)
+    }
+
+    /// How long the daemon has had, since it knows of a node's exit, to read what it wrote.
+    pub(super) fn read_time(&self, node: &Node, now: Instant) -> Duration {
+        node.exit.map_or(Duration::ZERO, |(at, _)| now.since(at).saturating_sub(self.gaps - node.gaps_at_exit))
     }
 
     /// The run that a node serves.
@@ -162,7 +178,10 @@ impl Facts {
             Event::ChildEof { node } => self.node(*node).eof = true,
             Event::ChildWriteFailed { node, .. } => self.node(*node).write_failed = true,
             Event::ExitObserved { node, exit } => {
-                self.node(*node).exit = Some((now, *exit));
+                let gaps = self.gaps;
+                let n = self.node(*node);
+                n.exit = Some((now, *exit));
+                n.gaps_at_exit = gaps;
                 self.doom_children_of(*node, now);
             }
             Event::Swept { node, remaining, .. } => {

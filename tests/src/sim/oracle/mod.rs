@@ -22,6 +22,7 @@ use crate::sim::plan::Plan;
 use agentd_core::action::Action;
 use agentd_core::event::{Event, SupervisorSignal};
 use agentd_core::id::NodeId;
+use agentd_core::limits::END_OF_FILE_WAIT;
 use agentd_core::note::Level;
 use agentd_core::time::{Duration, Instant};
 use facts::Facts;
@@ -194,6 +195,10 @@ impl Oracles {
     /// The daemon is stopped for so long.
     pub(crate) fn gap(&mut self, length: Duration) {
         self.bounds.gaps += length;
+        // A shorter one leaves no mark that the core could see, when no timer falls into it.
+        if length > END_OF_FILE_WAIT {
+            self.facts.gaps += length;
+        }
     }
 
     /// A program was sent something it never may be.

@@ -63,7 +63,7 @@ fn reap(facts: &Facts, now: Instant, id: NodeId, kernel: &Kernel) -> Verdict {
     // What it wrote before it died is read first (S2.6).
     let decided = facts.run_of(id).is_some_and(|r| r.terminal.as_ref().is_some_and(|(at, _)| *at < now));
     let read = node.eof || decided || node.terminal.is_some() || node.broken.is_some();
-    unless(read || now.since(exit_at) >= END_OF_FILE_WAIT, "its last words are read", || {
+    unless(read || facts.read_time(node, now) >= END_OF_FILE_WAIT, "its last words are read", || {
         format!("{id} is reaped {:?} after its exit, its output still open", now.since(exit_at))
     })
 }

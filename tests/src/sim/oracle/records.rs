@@ -142,9 +142,9 @@ fn orphaned(facts: &Facts, record: &Record) -> bool {
 fn failed(facts: &Facts, bounds: &Bounds, now: Instant, node: &Node) -> bool {
     let knobs = &facts.plan.knobs;
     let past = |since: Option<Instant>, ms: u64| since.is_some_and(|at| now >= at + Duration::from_millis(ms));
-    let read_out = node.exit.is_some_and(|(at, _)| node.eof || now.since(at) >= END_OF_FILE_WAIT);
+    let read_out = node.exit.is_some() && (node.eof || facts.read_time(node, now) >= END_OF_FILE_WAIT);
     let silent = node.misdeeds.iter().any(|(at, m)| match m {
-        Misdeed::Silent => past(Some(*at), knobs.pong_ms.min(knobs.progress_ms).saturating_sub(knobs.ping_ms)),
+        Misdeed::Silent => past(Some(*at), facts.shortest_silence_ms()),
         Misdeed::ClosedStdout => true,
     });
     let deaf = facts.plan.scripts.iter().any(|s| s.nature.deaf);

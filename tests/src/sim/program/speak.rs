@@ -73,7 +73,7 @@ pub(super) fn answer(token: &str, answer: Answer) -> (LoopEnd, String, Option<St
     match answer {
         Answer::Text => (LoopEnd::Completed, line, None),
         Answer::Object => (LoopEnd::Completed, json!({"said": line}).to_string(), None),
-        Answer::Long => (LoopEnd::Completed, line + &" and more".repeat(2_000), None),
+        Answer::Long => (LoopEnd::Completed, line + &" and more".repeat(1_000), None),
         Answer::Exhausted => (LoopEnd::ExhaustedSteps, line, Some("out of steps".into())),
         Answer::Refused => (LoopEnd::Refused, line, Some("the provider refused".into())),
     }

@@ -194,10 +194,11 @@ impl World<'_> {
         self.oracles.gap(length);
         if machine {
             self.agenda.postpone(length);
+            self.stopped_until = self.stopped_until + length;
             self.slept += length;
             self.now = self.now + length;
         } else {
-            self.stopped_until = self.now + length;
+            self.stopped_until = self.stopped_until.max(self.now + length);
         }
     }
 }
