@@ -1,7 +1,8 @@
 //! The simulator as a test: seeds, committed traces, every order of small plans.
 //!
-//! `SIM_SEED=<n>` replays one seed with its story; `SIM_SEEDS=<n>` says how many are lived, `SIM_FIRST=<n>` from
-//! which. Without them a fixed range is lived, so that a red run is red again.
+//! `SIM_SEED=<n>` replays one seed with its story, `SIM_TRACE=<name>` one trace; `SIM_SEEDS=<n>` says how many
+//! seeds are lived, `SIM_FIRST=<n>` from which, and `SIM_SURVEY=1` counts broken rules instead of stopping at the
+//! first. Without them a fixed range is lived, so that a red run is red again.
 
 use agentd_core::config::Config;
 use agentd_core::machine::Machine;
@@ -28,11 +29,8 @@ fn number(variable: &str) -> Option<u64> {
 #[test]
 fn seeds() {
     if let Some(seed) = number("SIM_SEED") {
-        let plan = draw::plan(seed);
-        let outcome = replay::live(&plan, &core, Keep::Story);
-        println!("{}", serde_json::to_string(&plan).expect("a plan serialises"));
-        outcome.story.iter().for_each(|line| println!("{line}"));
-        assert!(outcome.violation.is_none(), "{}", replay::seed(seed, &core).err().unwrap_or_default());
+        let broken = tell(&draw::plan(seed));
+        assert!(!broken, "{}", replay::seed(seed, &core).err().unwrap_or_default());
         return;
     }
     if std::env::var_os("SIM_SURVEY").is_some() {
@@ -47,6 +45,14 @@ fn seeds() {
         }
     }
     println!("{count} lives, {events} events");
+}
+
+/// Prints the life of a plan; whether it breaks a rule.
+fn tell(plan: &Plan) -> bool {
+    let outcome = replay::live(plan, &core, Keep::Story);
+    println!("{}", serde_json::to_string(plan).expect("a plan serialises"));
+    outcome.story.iter().for_each(|line| println!("{line}"));
+    outcome.violation.is_some()
 }
 
 /// Which rules break how often, and the first seed of each: for whoever changes the core or the rules.
@@ -90,6 +96,9 @@ fn traces() {
         let text = std::fs::read_to_string(&path).expect("a trace is readable");
         let trace: Trace = serde_json::from_str(&text).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
         assert_eq!(path.file_stem().and_then(|s| s.to_str()), Some(trace.name.as_str()));
+        if std::env::var("SIM_TRACE").is_ok_and(|name| name == trace.name) {
+            tell(&trace.plan);
+        }
         let outcome = replay::live(&trace.plan, &core, Keep::Verdict);
         if outcome.violation.is_some() {
             panic!("{}\n{}", trace.why, replay::report(&trace.name, None, &trace.plan, &core));
@@ -102,7 +111,7 @@ fn traces() {
 fn small_orders() {
     for text in SMALL {
         let plan: Plan = serde_json::from_str(text).unwrap_or_else(|e| panic!("{text}: {e}"));
-        match replay::every_order(&plan, &core, 9) {
+        match replay::every_order(&plan, &core, 7) {
             Ok(lives) => println!("{lives} orders of {text}"),
             Err((choices, outcome)) => {
                 let violation = outcome.violation.map(|v| v.to_string()).unwrap_or_default();

@@ -254,7 +254,8 @@ impl Draw {
 
     fn fault(&mut self) -> Fault {
         let nth = self.0.below(9) as u32;
-        match self.0.below(11) {
+        match self.0.below(12) {
+            11 => Fault::Orphan { at_ms: self.pick(&[1, 400, 4_000]) },
             0 => Fault::SpawnFails { nth, times: 1 + self.0.below(5) as u32, transient: self.one_in(2) },
             1 => Fault::Stillborn { nth },
             2 | 3 => Fault::SpawnSlow { nth, ms: self.pick(&[20, 700, 6_000]) },

@@ -415,6 +415,11 @@ pub enum Fault {
         /// The whole machine slept: nobody else got on meanwhile.
         machine: bool,
     },
+    /// A stranger's orphan lands on the supervisor and ends there.
+    Orphan {
+        /// When.
+        at_ms: u64,
+    },
     /// The supervisor gets a signal.
     Signal {
         /// When.

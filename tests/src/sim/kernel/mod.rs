@@ -29,6 +29,8 @@ pub(crate) enum Owner {
     Below(NodeId, Offspring),
     /// Nobody the daemon knows.
     Stranger,
+    /// A stranger's orphan that landed on the daemon and has ended.
+    Foundling,
 }
 
 /// What a process is doing.
@@ -121,6 +123,15 @@ impl Kernel {
         self.add(Owner::Stranger, None, 0).map(|(serial, _)| serial)
     }
 
+    /// A stranger's orphan ends on the daemon.
+    pub(crate) fn land_orphan(&mut self) {
+        let Some((serial, _)) = self.add(Owner::Foundling, None, 0) else { return };
+        if let Some(process) = self.processes.get_mut(&serial) {
+            process.orphan = true;
+            process.life = Life::Zombie;
+        }
+    }
+
     fn add(&mut self, owner: Owner, group: Option<Pid>, dying_ms: u64) -> Option<(Serial, Pid)> {
         let pid = self.free.pop()?;
         let serial = Serial(self.next);
@@ -153,7 +164,7 @@ impl Kernel {
     pub(crate) fn below(&self, node: NodeId) -> impl Iterator<Item = (Serial, &Process, &Offspring)> {
         self.processes.iter().filter_map(move |(serial, p)| match &p.owner {
             Owner::Below(n, what) if *n == node && p.life != Life::Zombie => Some((*serial, p, what)),
-            Owner::Below(..) | Owner::Node(_) | Owner::Stranger => None,
+            Owner::Below(..) | Owner::Node(_) | Owner::Stranger | Owner::Foundling => None,
         })
     }
 
@@ -162,12 +173,12 @@ impl Kernel {
         self.processes.values().filter(|p| p.owner != Owner::Stranger && p.life != Life::Zombie)
     }
 
-    /// Zombies whose parent is the daemon and which are no node: an orphan sweep takes them.
-    pub(crate) fn orphan_zombies(&self) -> usize {
+    /// The oldest zombie whose parent is the daemon and which is no node: an orphan sweep takes it.
+    pub(crate) fn orphan_zombie(&self) -> Option<Serial> {
         self.processes
-            .values()
-            .filter(|p| p.life == Life::Zombie && p.orphan && matches!(p.owner, Owner::Below(..)))
-            .count()
+            .iter()
+            .find(|(_, p)| p.life == Life::Zombie && p.orphan && !matches!(p.owner, Owner::Node(_)))
+            .map(|(serial, _)| *serial)
     }
 
     /// Whether the end of the node's stdout is still held open by somebody below it.
@@ -199,7 +210,7 @@ impl Kernel {
                 Owner::Below(_, what) if !what.ignores_term => {
                     effects.push(Effect::Ends { serial, after_ms: 0, exit: Exit::Signal(SIGTERM) });
                 }
-                Owner::Below(..) | Owner::Stranger => {}
+                Owner::Below(..) | Owner::Stranger | Owner::Foundling => {}
             }
         }
         effects
@@ -222,7 +233,7 @@ impl Kernel {
     /// One pass over what a dead node left: who is killed now, and how many were seen that are not gone.
     /// Keepers are left to finish unless `keepers`. What has ended already is reaped.
     pub(crate) fn sweep(&mut self, node: NodeId, keepers: bool) -> (u32, u32, Vec<Effect>) {
-        self.reap_below(|n| n == node);
+        self.reap_dead(|owner| matches!(owner, Owner::Below(n, _) if *n == node));
         let (mut killed, mut remaining, mut effects) = (0, 0, Vec::new());
         for (serial, process) in &mut self.processes {
             let Owner::Below(n, what) = &process.owner else { continue };
@@ -258,7 +269,7 @@ impl Kernel {
                     self.fork_below(*node, &Offspring { respawns: what.respawns - 1, ..what.clone() });
                 }
             }
-            Owner::Stranger => {
+            Owner::Stranger | Owner::Foundling => {
                 self.processes.remove(&serial);
                 self.free.push(pid);
             }
@@ -297,14 +308,14 @@ impl Kernel {
 
     /// The daemon waits for every orphan that has ended.
     pub(crate) fn reap_orphans(&mut self) {
-        self.reap_below(|_| true);
+        self.reap_dead(|owner| !matches!(owner, Owner::Node(_)));
     }
 
-    fn reap_below(&mut self, whose: impl Fn(NodeId) -> bool) {
+    fn reap_dead(&mut self, whose: impl Fn(&Owner) -> bool) {
         let gone: Vec<(Serial, Pid)> = self
             .processes
             .iter()
-            .filter(|(_, p)| p.life == Life::Zombie && matches!(p.owner, Owner::Below(n, _) if whose(n)))
+            .filter(|(_, p)| p.life == Life::Zombie && p.orphan && whose(&p.owner))
             .map(|(serial, p)| (*serial, p.pid))
             .collect();
         for (serial, pid) in gone {

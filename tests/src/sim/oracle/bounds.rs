@@ -2,12 +2,12 @@
 
 use super::facts::{Facts, Node};
 use super::{Misdeed, Verdict, unless};
-use crate::sim::kernel::Kernel;
+use crate::sim::kernel::{Kernel, Serial};
 use crate::sim::plan::{Fault, Plan};
 use agentd_core::action::Action;
 use agentd_core::event::SupervisorSignal;
 use agentd_core::id::NodeId;
-use agentd_core::limits::{END_OF_FILE_WAIT, SWEEP_WAIT};
+use agentd_core::limits::{END_OF_FILE_WAIT, ORPHAN_SWEEP, SWEEP_WAIT};
 use agentd_core::time::{Duration, Instant};
 
 /// Ticks in a row that may lead to nothing.
@@ -23,6 +23,8 @@ pub(super) struct Bounds {
     /// Some process cannot be killed in time, by plan.
     stubborn: bool,
     ticks: (u32, Instant),
+    /// The oldest orphan that nobody has waited for, and since when.
+    orphan: Option<(Serial, Instant)>,
 }
 
 impl Bounds {
@@ -45,6 +47,7 @@ impl Bounds {
                 Fault::Stillborn { .. }
                 | Fault::ExitUnknown { .. }
                 | Fault::Gap { .. }
+                | Fault::Orphan { .. }
                 | Fault::Signal { .. } => {}
             }
         }
@@ -54,7 +57,7 @@ impl Bounds {
             crate::sim::plan::Step::Fork(what) => what.dying_ms > 500 || what.respawns > 4,
             _ => false,
         });
-        Bounds { gaps: Duration::ZERO, faults, interrupts: Vec::new(), stubborn, ticks: (0, Instant::ZERO) }
+        Bounds { gaps: Duration::ZERO, faults, interrupts: Vec::new(), stubborn, ticks: (0, Instant::ZERO), orphan: None }
     }
 
     pub(super) fn slack(&self) -> Duration {
@@ -67,6 +70,16 @@ impl Bounds {
 
     pub(super) fn was_interrupted(&self) -> bool {
         !self.interrupts.is_empty()
+    }
+
+    /// Orphans that ended do not stay (S5.3).
+    pub(super) fn orphans(&mut self, now: Instant, kernel: &Kernel) -> Verdict {
+        self.orphan = kernel.orphan_zombie().map(|serial| match self.orphan {
+            Some((old, since)) if old == serial => (serial, since),
+            Some(_) | None => (serial, now),
+        });
+        let due = self.orphan.map(|(_, since)| since + ORPHAN_SWEEP + ORPHAN_SWEEP + self.slack());
+        unless(due.is_none_or(|at| now <= at), "orphans are reaped", || format!("{:?}", self.orphan))
     }
 
     /// When a drain stops waiting.

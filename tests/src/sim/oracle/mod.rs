@@ -173,7 +173,8 @@ impl Oracles {
         }
         let verdict = bounds::judge_time(&self.facts, &self.bounds, now, kernel)
             .and_then(|()| answers::judge_time(&self.facts, &self.bounds, now))
-            .and_then(|()| permits::judge_live(&self.facts, kernel));
+            .and_then(|()| permits::judge_live(&self.facts, kernel))
+            .and_then(|()| self.bounds.orphans(now, kernel));
         self.check(now, verdict);
     }
 

@@ -20,6 +20,7 @@ impl World<'_> {
             Due::Born(node, nth) => self.born(node, nth),
             Due::Turn(node) => self.turn(node),
             Due::Dies(serial, exit) => self.dies(serial, exit),
+            Due::Orphan => self.kernel.land_orphan(),
             Due::Gap { length, machine } => self.gap(length, machine),
         }
     }
@@ -104,7 +105,8 @@ impl World<'_> {
         }
         deeds.extend(child.program.turn(now));
         child.write_stdout();
-        if child.program.out.is_empty() && deeds.is_empty() {
+        let goes_on = deeds.iter().all(|deed| matches!(deed, Deed::Forks(_) | Deed::ClosesStdout));
+        if child.program.out.is_empty() && goes_on {
             // What it wrote is in the pipe: it may exit now.
             deeds.extend(child.program.turn(now));
             child.write_stdout();
@@ -167,7 +169,7 @@ impl World<'_> {
                     self.read_soon(node);
                 }
             }
-            Owner::Stranger => {}
+            Owner::Stranger | Owner::Foundling => {}
         }
         self.follow(ended.effects);
     }

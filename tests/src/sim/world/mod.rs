@@ -42,6 +42,8 @@ enum Due {
     Turn(NodeId),
     /// A process ends, if it has not.
     Dies(Serial, Exit),
+    /// A stranger's orphan lands on the daemon.
+    Orphan,
     /// The daemon is stopped, or the machine sleeps.
     Gap { length: Duration, machine: bool },
 }
@@ -140,6 +142,9 @@ impl<'m> World<'m> {
                     let length = Duration::from_millis(ms);
                     self.later(start + Duration::from_millis(at_ms), stream, Due::Gap { length, machine });
                 }
+                Fault::Orphan { at_ms } => {
+                    self.agenda.push_alone(start + Duration::from_millis(at_ms), Due::Orphan);
+                }
                 Fault::SpawnFails { .. }
                 | Fault::Stillborn { .. }
                 | Fault::SpawnSlow { .. }
@@ -200,6 +205,10 @@ impl<'m> World<'m> {
     /// The next thing by time, or by choice among all that is due within the same few milliseconds.
     fn take(&mut self) -> Option<(Instant, Stream, Due)> {
         let taken = self.options.len();
+        // Two runs can meet only once there are two.
+        if self.spawns < 2 {
+            return self.agenda.pop();
+        }
         let Some(choice) = self.choices.as_ref().map(|c| c.get(taken).copied().unwrap_or(0)) else {
             return self.agenda.pop();
         };
@@ -256,7 +265,7 @@ impl Due {
     fn is_the_daemons(&self) -> bool {
         match self {
             Due::Notice(_) | Due::Read(_) | Due::Born(..) => true,
-            Due::Turn(_) | Due::Dies(..) | Due::Gap { .. } => false,
+            Due::Turn(_) | Due::Dies(..) | Due::Orphan | Due::Gap { .. } => false,
         }
     }
 }

@@ -123,7 +123,7 @@ impl World<'_> {
         self.agenda.cancel(|due| match due {
             Due::Notice(event) => is_about(event, node),
             Due::Read(n) | Due::Turn(n) => *n == node,
-            Due::Born(..) | Due::Dies(..) | Due::Gap { .. } => false,
+            Due::Born(..) | Due::Dies(..) | Due::Orphan | Due::Gap { .. } => false,
         });
         self.notice(("life", node.0), Event::Reaped { node });
         if self.plan.knobs.strangers
