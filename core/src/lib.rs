@@ -7,7 +7,7 @@
 //! |---|---|
 //! | 4 | `supervisor` |
 //! | 3 | `run`, `admit` |
-//! | 2 | `distill`, [`policy`], [`record`] |
+//! | 2 | [`mod@distill`], [`policy`], [`record`] |
 //! | 1 | [`wire`], [`json`], [`event`], [`action`], [`config`], [`note`] |
 //! | 0 | [`time`], [`id`], [`rng`], [`limits`], [`error`], [`bytes`], [`preview`] |
 //!
@@ -31,5 +31,6 @@ pub mod machine;
 pub mod note;
 pub mod wire;
 
+pub mod distill;
 pub mod policy;
 pub mod record;
