@@ -1,1 +1,13 @@
 //! The system calls that drivers, children and keepers share. The only crate with `unsafe`.
+//!
+//! | module | owns |
+//! |---|---|
+//! | [`process`] | one process held by a pidfd: signal its group, see its exit, reap it |
+//! | [`tree`] | the processes below this one: walk, one kill pass, reap orphans |
+#![deny(unsafe_code)]
+
+pub mod nursery;
+pub mod process;
+pub mod tree;
+
+pub use process::Pid;
