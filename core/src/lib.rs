@@ -30,3 +30,5 @@ pub mod note;
 pub mod wire;
 
 pub mod record;
+
+pub mod mcp;
