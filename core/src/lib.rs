@@ -8,8 +8,8 @@
 //! | 4 | `supervisor` |
 //! | 3 | `run`, `admit` |
 //! | 2 | `distill`, `policy`, [`record`] |
-//! | 1 | [`wire`], `json`, [`event`], [`action`], [`config`], [`note`] |
-//! | 0 | [`time`], [`id`], [`rng`], [`limits`], [`error`], [`bytes`] |
+//! | 1 | [`wire`], [`json`], [`event`], [`action`], [`config`], [`note`] |
+//! | 0 | [`time`], [`id`], [`rng`], [`limits`], [`error`], [`bytes`], [`preview`] |
 //!
 //! The child's wing (`agent`, `mcp`, `model`) is never imported by the floors above 1; a test holds that.
 #![forbid(unsafe_code)]
@@ -19,12 +19,14 @@ pub mod bytes;
 pub mod error;
 pub mod id;
 pub mod limits;
+pub mod preview;
 pub mod rng;
 pub mod time;
 
 pub mod action;
 pub mod config;
 pub mod event;
+pub mod json;
 pub mod machine;
 pub mod note;
 pub mod wire;

@@ -8,6 +8,13 @@ pub const FRAME_BYTES: usize = 8 * 1024 * 1024;
 /// Nesting of one frame's CBOR (the top map is 1). Deeper is a protocol error (S2.1).
 pub const FRAME_DEPTH: usize = 64;
 
+/// Data items of one frame, keys and values each counted. More is a protocol error: an item of one byte can stand
+/// for a string or an element of two dozen bytes in memory, so bytes alone would not bound what a frame costs.
+pub const FRAME_ITEMS: usize = 256 * 1024;
+
+/// Bytes of one protocol error; the rest is cut and marked, for it may quote the peer.
+pub const PROTOCOL_ERROR_BYTES: usize = 600;
+
 /// Bytes queued towards one child. What would not fit is refused; a tool result that does not fit ends the
 /// child `failed: does not read` (S2.7).
 pub const CHILD_QUEUE_BYTES: u64 = 16 * 1024 * 1024;
