@@ -29,6 +29,10 @@ pub const CALLS_PER_MESSAGE: usize = 128;
 /// Bytes of a string result that are kept; longer text is cut at a character boundary and marked (S8.1).
 pub const RESULT_TEXT_BYTES: usize = 8_000;
 
+/// Nesting of a result that is kept as a JSON value; deeper ones stay text. A result is carried inside other
+/// JSON (result objects, lists of them), and a reader that stops at 128 levels must still take the whole.
+pub const RESULT_DEPTH: usize = 96;
+
 /// Bytes of one tool call's arguments; longer ones are an observation, not a call (S7.3).
 pub const ARGUMENT_BYTES: usize = 1024 * 1024;
 

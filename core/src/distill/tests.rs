@@ -1,0 +1,105 @@
+use super::*;
+use proptest::prelude::*;
+use serde_json::json;
+
+#[test]
+fn objects_and_arrays_become_values_and_scalars_stay_text() {
+    assert_eq!(distill("{\"a\": [1, null]}"), json!({"a": [1, null]}));
+    assert_eq!(distill("\u{20}\r\n\t[ ]\n"), json!([]));
+    for text in
+        ["42", "-0.5e3", "\"quoted\"", "null", "true", "", " ", "{", "[1,]", "{'a':1}", "NaN", "[NaN]"]
+    {
+        assert_eq!(distill(text), json!(text));
+    }
+}
+
+#[test]
+fn prose_around_json_stays_text() {
+    for text in ["Here: {\"a\":1}", "{\"a\":1} done", "```json\n{}\n```", "\u{feff}{}"] {
+        assert_eq!(distill(text), json!(text));
+    }
+}
+
+#[test]
+fn text_is_cut_only_past_the_limit_and_at_a_character() {
+    let exact = "x".repeat(RESULT_TEXT_BYTES);
+    assert_eq!(distill(&exact), json!(exact));
+    assert_eq!(distill(&format!("{exact}y")), json!(format!("{exact}… [truncated]")));
+    // The limit falls inside the four bytes of the last character.
+    for lead in 1..4 {
+        let text = format!("{}{}", "x".repeat(RESULT_TEXT_BYTES - lead), "🙂".repeat(2));
+        assert_eq!(distill(&text), json!(format!("{}… [truncated]", "x".repeat(RESULT_TEXT_BYTES - lead))));
+    }
+}
+
+#[test]
+fn values_are_never_cut() {
+    let value = json!({"rows": vec!["x".repeat(100); 1000]});
+    assert_eq!(distill(&value.to_string()), value);
+}
+
+#[test]
+fn a_broken_value_is_text_and_cut_like_text() {
+    let text = format!("[\"{}", "x".repeat(RESULT_TEXT_BYTES));
+    let Value::String(kept) = distill(&text) else { panic!("not text") };
+    assert!(kept.ends_with(CUT_MARK));
+}
+
+#[test]
+fn nesting_past_the_bound_is_text_and_never_overflows() {
+    let nested = |n: usize| format!("{}{}", "[".repeat(n), "]".repeat(n));
+    assert!(distill(&nested(RESULT_DEPTH)).is_array());
+    assert!(distill(&nested(RESULT_DEPTH + 1)).is_string());
+    assert!(distill(&nested(1_000_000)).is_string());
+    let objects = format!("{}1{}", "{\"a\":".repeat(1000), "}".repeat(1000));
+    assert!(distill(&objects).is_string());
+}
+
+#[test]
+fn a_value_at_the_bound_can_be_carried_in_a_result_object_and_read_back() {
+    let deepest = distill(&format!("{}{}", "[".repeat(RESULT_DEPTH), "]".repeat(RESULT_DEPTH)));
+    let carried = json!({"results": [{"result": deepest}]});
+    assert_eq!(serde_json::from_str::<Value>(&carried.to_string()).unwrap(), carried);
+}
+
+#[test]
+fn where_json_leaves_room() {
+    assert_eq!(distill("{\"a\":1,\"a\":2}"), json!({"a": 2}));
+    assert_eq!(distill("[18446744073709551615]"), json!([u64::MAX]));
+    assert_eq!(distill("[1e400]"), json!("[1e400]"));
+    assert_eq!(distill("[0.30000000000000004]").to_string(), "[0.30000000000000004]");
+}
+
+proptest! {
+    #[test]
+    fn any_text_gives_a_bounded_value(text in "\\PC{0,200}") {
+        match distill(&text) {
+            Value::String(kept) => prop_assert_eq!(kept, text),
+            value @ (Value::Array(_) | Value::Object(_)) => {
+                prop_assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), value);
+            }
+            scalar @ (Value::Null | Value::Bool(_) | Value::Number(_)) => prop_assert!(false, "{}", scalar),
+        }
+    }
+
+    #[test]
+    fn long_text_keeps_its_longest_head(head in "[a-zä🙂]{0,8}", repeat in 1usize..3000) {
+        let text = head.repeat(repeat);
+        let Value::String(kept) = distill(&text) else { return Err(TestCaseError::fail("not text")) };
+        if text.len() <= RESULT_TEXT_BYTES {
+            prop_assert_eq!(kept, text);
+        } else {
+            let head = kept.strip_suffix(CUT_MARK).unwrap();
+            prop_assert!(text.starts_with(head));
+            prop_assert!(head.len() <= RESULT_TEXT_BYTES && head.len() > RESULT_TEXT_BYTES - 4);
+        }
+    }
+
+    #[test]
+    fn distilling_a_value_again_changes_nothing(text in "\\[(-?[0-9]{1,25}(\\.[0-9]{1,20})?,){0,5}1\\]") {
+        let once = distill(&text);
+        if once.is_array() {
+            prop_assert_eq!(distill(&once.to_string()), once);
+        }
+    }
+}
