@@ -84,6 +84,7 @@ pub fn name(text: &str) -> Result<(), EntryError> {
 /// (S3.4), and dead as soon as the calling thread is: the last line of defence when a keeper itself is killed.
 ///
 /// Costs a fork instead of a vfork, which a keeper is small enough not to notice.
+#[allow(unsafe_code)]
 pub fn clean_slate(command: &mut Command) {
     let keeper = nix::unistd::getpid();
     let prepare = move || -> io::Result<()> {
@@ -127,6 +128,7 @@ fn bind_to_parent(parent: u32, death: Signal) -> Result<(), EntryError> {
 }
 
 /// Takes the lifeline over and closes every other descriptor above 2.
+#[allow(unsafe_code)]
 fn adopt(lifeline: RawFd) -> Result<UnixStream, EntryError> {
     let number = libc::c_uint::try_from(lifeline).map_err(|_| EntryError::NoLifeline(lifeline))?;
     if number < 3 {
@@ -150,6 +152,7 @@ fn close_from(first: libc::c_uint, last: libc::c_uint, flags: libc::c_int) -> Re
         .map_err(|source| EntryError::System { what: "close inherited descriptors", source })
 }
 
+#[allow(unsafe_code)]
 fn close_range(first: libc::c_uint, last: libc::c_uint, flags: libc::c_int) -> io::Result<()> {
     // SAFETY: the call takes three numbers. Called where a process begins (nothing owns a descriptor above 2
     // yet) or with CLOSE_RANGE_CLOEXEC between fork and exec, where it closes nothing.
@@ -158,6 +161,7 @@ fn close_range(first: libc::c_uint, last: libc::c_uint, flags: libc::c_int) -> i
 }
 
 /// Handlers are left alone: exec resets them, and std's tell a stack overflow from other faults.
+#[allow(unsafe_code)]
 fn is_ignored(signal: libc::c_int) -> bool {
     // SAFETY: sigaction is a plain C struct for which all zeroes is a valid value.
     let mut now: libc::sigaction = unsafe { std::mem::zeroed() };
@@ -166,6 +170,7 @@ fn is_ignored(signal: libc::c_int) -> bool {
     read == 0 && now.sa_sigaction == libc::SIG_IGN
 }
 
+#[allow(unsafe_code)]
 fn set_disposition(signal: libc::c_int, to: libc::sighandler_t) -> io::Result<()> {
     // SAFETY: sigaction is a plain C struct for which all zeroes (no flags, empty mask) is a valid value.
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
@@ -176,6 +181,7 @@ fn set_disposition(signal: libc::c_int, to: libc::sighandler_t) -> io::Result<()
 }
 
 /// Past the C library, which keeps 32 and 33 to itself and whose posix_spawn leaves 32 ignored.
+#[allow(unsafe_code)]
 fn default_every_disposition() {
     // The kernel's own struct differs between machines, but all zeroes is SIG_DFL, no flags, an empty mask in
     // each, and none is longer than this.

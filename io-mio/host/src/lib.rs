@@ -1,3 +1,15 @@
 //! The system calls that drivers, children and keepers share. The only crate with `unsafe`.
+//!
+//! | module | owns |
+//! |---|---|
+//! | [`entry`] | how a child and a keeper begin, and the clean slate of a server |
+//! | [`process`] | one process held by a pidfd: signal its group, see its exit, reap it |
+//! | [`tree`] | the processes below this one: walk, one kill pass, reap orphans |
+#![deny(unsafe_code)]
 
 pub mod entry;
+pub mod nursery;
+pub mod process;
+pub mod tree;
+
+pub use process::Pid;

@@ -118,6 +118,7 @@ fn a_child_whose_parent_is_another_one_does_not_begin() {
 }
 
 #[test]
+#[allow(unsafe_code)]
 fn a_keeper_keeps_its_lifeline_and_nothing_else() {
     let (ours, theirs) = UnixStream::pair().expect("a socket pair");
     let fd = theirs.as_raw_fd();
