@@ -4,6 +4,7 @@
 //! format: a dialect does. Used by the agent loop (which makes requests and reads replies) and by the child's
 //! model connections; never by the supervisor.
 
+pub mod mock;
 pub mod names;
 
 pub use names::WireNames;
