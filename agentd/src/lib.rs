@@ -1,9 +1,16 @@
 //! agentd as a library: what its one-line binaries call.
 #![forbid(unsafe_code)]
 
+pub mod environment;
+pub mod keeper;
+mod poll;
+
 use std::process::ExitCode;
 
 /// The whole program: supervisor, child, keeper or client, by environment and arguments.
 pub fn main() -> ExitCode {
+    if std::env::var_os(environment::KEEPER).is_some() {
+        return keeper::main();
+    }
     ExitCode::SUCCESS
 }
