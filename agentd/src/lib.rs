@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 pub mod environment;
+pub mod files;
 pub mod keeper;
 mod poll;
 
