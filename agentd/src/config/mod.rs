@@ -1,0 +1,6 @@
+//! The configuration.
+
+mod problem;
+mod source;
+mod tree;
+mod yaml;
