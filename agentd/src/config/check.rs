@@ -127,7 +127,8 @@ impl Checker<'_> {
             _ => None,
         };
         if let Some(fault) = fault {
-            let problem = Problem::at(&node.place, path, Code::InvalidValue, fault).accepted(shape.accepted());
+            let problem =
+                Problem::at(&node.place, path, Code::InvalidValue, fault).accepted(shape.accepted());
             self.problems.push(match unit_hint(text, shape) {
                 Some(hint) => problem.hint(hint),
                 None => problem,
@@ -142,16 +143,17 @@ impl Checker<'_> {
             if text.parse::<u64>().is_ok_and(|n| (min..=max).contains(&n)) {
                 return;
             }
-            let fault = if text.parse::<u64>().is_ok_and(|n| n < min) { "is too small" } else { "is too large" };
+            let fault =
+                if text.parse::<u64>().is_ok_and(|n| n < min) { "is too small" } else { "is too large" };
             let fault = format!("{} {fault}", clip(text));
             let problem = Problem::at(&node.place, path, Code::InvalidValue, fault);
             return self.problems.push(problem.accepted(format!("a whole number from {min} to {max}")));
         }
         let bare: String = text.chars().filter(|c| !matches!(c, '_' | ',' | '\'')).collect();
         let negative = bare.strip_prefix('-').is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_digit()));
-        let fault = if negative { format!("{} is negative", clip(text)) } else { format!("is {}", node.seen()) };
-        let problem =
-            Problem::at(&node.place, path, Code::WrongType, fault).accepted(shape.accepted());
+        let fault =
+            if negative { format!("{} is negative", clip(text)) } else { format!("is {}", node.seen()) };
+        let problem = Problem::at(&node.place, path, Code::WrongType, fault).accepted(shape.accepted());
         let is_digits = !bare.is_empty() && bare.bytes().all(|b| b.is_ascii_digit());
         self.problems.push(if is_digits { problem.hint(format!("write {}", clip(&bare))) } else { problem });
     }
@@ -207,8 +209,7 @@ impl Checker<'_> {
             _ => None,
         };
         if let Some(fault) = fault {
-            self.problems
-                .push(Problem::at(&node.place, path, Code::InvalidValue, fault).accepted(accepted));
+            self.problems.push(Problem::at(&node.place, path, Code::InvalidValue, fault).accepted(accepted));
         }
     }
 
@@ -302,9 +303,13 @@ fn elsewhere(name: &str) -> Option<String> {
 fn unit_hint(text: &str, shape: &Shape) -> Option<String> {
     let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     match shape {
-        Shape::Duration if digits => Some(format!("give it a unit: {0}s for seconds, {0}m for minutes", clip(text))),
+        Shape::Duration if digits => {
+            Some(format!("give it a unit: {0}s for seconds, {0}m for minutes", clip(text)))
+        }
         Shape::Size if digits => Some(format!("give it a unit: {0}B, {0}KiB or {0}MB", clip(text))),
-        Shape::Duration | Shape::Size if text.contains('.') => Some("use a whole number of a smaller unit".into()),
+        Shape::Duration | Shape::Size if text.contains('.') => {
+            Some("use a whole number of a smaller unit".into())
+        }
         _ => None,
     }
 }

@@ -108,6 +108,12 @@ impl Problem {
         }
     }
 
+    /// Says which key it is about.
+    pub(crate) fn key(mut self, path: &str) -> Problem {
+        path.clone_into(&mut self.path);
+        self
+    }
+
     /// Says what is accepted.
     pub(crate) fn accepted(mut self, accepted: impl Into<String>) -> Problem {
         self.accepted = Some(accepted.into());
@@ -174,7 +180,8 @@ impl Shown {
 /// Sorts problems by source, line and column, and drops exact repetitions.
 pub(crate) fn sorted(mut problems: Vec<Problem>) -> Vec<Problem> {
     problems.sort_by(|a, b| {
-        (a.order, a.line, a.column, &a.path, &a.message).cmp(&(b.order, b.line, b.column, &b.path, &b.message))
+        (a.order, a.line, a.column, &a.path, &a.message)
+            .cmp(&(b.order, b.line, b.column, &b.path, &b.message))
     });
     problems.dedup();
     problems

@@ -2,8 +2,8 @@
 //! reading, environment names and `docs/configuration.md` all follow this table.
 
 use Shape::{
-    Duration, EnvNames, Items, Later, Name, OffOrPath, OneOf, Path, Patterns, Rate, Section, Size, Switch, Tags,
-    Text, Texts, Variables, Whole,
+    Duration, EnvNames, Items, Later, Name, OffOrPath, OneOf, Path, Patterns, Rate, Section, Size, Switch,
+    Tags, Text, Texts, Variables, Whole,
 };
 
 /// One key of a map.
@@ -64,7 +64,12 @@ pub(crate) const TAGS: [&str; 5] = ["untrusted_input", "sensitive", "egress", "t
 pub(crate) const ROOT: &[Key] = &[
     key("agent", Section(AGENT), "", ""),
     key("intelligence", Section(INTELLIGENCE), "", ""),
-    key("mcp", Section(&[key("servers", Items(SERVER), "[]", "The servers whose tools the agent has.")]), "", ""),
+    key(
+        "mcp",
+        Section(&[key("servers", Items(SERVER), "[]", "The servers whose tools the agent has.")]),
+        "",
+        "",
+    ),
     key("limits", Section(LIMITS), "", ""),
     key("subagents", Section(SUBAGENTS), "", ""),
     key("spawn", Section(SPAWN), "", ""),
@@ -98,7 +103,12 @@ const INTELLIGENCE: &[Key] = &[
         "",
         "How the model is spoken to. Required. `mock` follows a scripted playbook, without a network.",
     ),
-    key("endpoints", Texts, "", "Required. For `mock` one playbook: a path, or `mock:builtin` for that of `demo`."),
+    key(
+        "endpoints",
+        Texts,
+        "",
+        "Required. For `mock` one playbook: a path, or `mock:builtin` for that of `demo`.",
+    ),
     key("model", Text, "mock", "The model's name, as the log and the playbook see it."),
     later("models"),
     later("token"),
@@ -112,15 +122,35 @@ const INTELLIGENCE: &[Key] = &[
 
 const SERVER: &[Key] = &[
     key("name", Name { dots: false }, "", "Required, and unique."),
-    key("builtin", OneOf(&["files"], &[]), "", "The file server inside agentd. One of `builtin` and `command` is required."),
+    key(
+        "builtin",
+        OneOf(&["files"], &[]),
+        "",
+        "The file server inside agentd. One of `builtin` and `command` is required.",
+    ),
     key("root", Path, "", "Of `builtin: files`: the folder it serves; by default the workspace."),
     key("write", Switch, "false", "Of `builtin: files`: whether `write` and `edit` are offered."),
-    key("command", Text, "", "A program that speaks MCP on stdin and stdout: a name looked up in `PATH`, or a path."),
+    key(
+        "command",
+        Text,
+        "",
+        "A program that speaks MCP on stdin and stdout: a name looked up in `PATH`, or a path.",
+    ),
     key("args", Texts, "[]", "Of `command`: its arguments."),
     key("env", Variables, "{}", "Of `command`: its variables, on top of the baseline every child has."),
-    key("cwd", Path, "", "Of `command`: its working folder; by default the workspace, else where agentd was started."),
+    key(
+        "cwd",
+        Path,
+        "",
+        "Of `command`: its working folder; by default the workspace, else where agentd was started.",
+    ),
     key("ns", Name { dots: false }, "", "Prefix of its tools' names: `ns.tool`."),
-    key("allow", Patterns, "", "Its tools that exist for the agent: `name`, `prefix*` or `*`; by default all."),
+    key(
+        "allow",
+        Patterns,
+        "",
+        "Its tools that exist for the agent: `name`, `prefix*` or `*`; by default all.",
+    ),
     key("exclude", Patterns, "[]", "Its tools that do not exist for the agent; wins over `allow`."),
     key("tags", Tags, "{}", "What its tools are, by pattern. Checked and kept; nothing acts on it yet."),
     key("timeout", Duration, "60s", "Time limit of one call."),
@@ -130,10 +160,8 @@ const SERVER: &[Key] = &[
     later("sandbox"),
 ];
 
-const LIMITS: &[Key] = &[
-    key("run", Section(RUN), "", ""),
-    key("subagents", Section(SUBAGENT_LIMITS), "", ""),
-];
+const LIMITS: &[Key] =
+    &[key("run", Section(RUN), "", ""), key("subagents", Section(SUBAGENT_LIMITS), "", "")];
 
 const RUN: &[Key] = &[
     key("steps", Whole { min: 1, max: U32 }, "500", "Model calls of one run."),
@@ -145,7 +173,12 @@ const RUN: &[Key] = &[
         "5",
         "The same call with the same result this often in a row ends a run; 0 is off.",
     ),
-    key("tool_result_bytes", Size, "64KiB", "What of one tool result the model reads; head and tail are kept."),
+    key(
+        "tool_result_bytes",
+        Size,
+        "64KiB",
+        "What of one tool result the model reads; head and tail are kept.",
+    ),
     later("usd"),
 ];
 
@@ -202,15 +235,30 @@ const SPAWN: &[Key] = &[
 ];
 
 const LIFECYCLE: &[Key] = &[
-    key("drain_timeout", Duration, "25s", "After SIGTERM or SIGINT: how long runs may go on before they are killed."),
+    key(
+        "drain_timeout",
+        Duration,
+        "25s",
+        "After SIGTERM or SIGINT: how long runs may go on before they are killed.",
+    ),
     key("liveness", Section(LIVENESS), "", ""),
     key("kill", Section(KILL), "", ""),
-    key("journal", OffOrPath, "off", "A file that every event is recorded in: 0600, 256 MiB, four older ones are kept."),
+    key(
+        "journal",
+        OffOrPath,
+        "off",
+        "A file that every event is recorded in: 0600, 256 MiB, four older ones are kept.",
+    ),
 ];
 
 const LIVENESS: &[Key] = &[
     key("ping", Duration, "3s", "Between two pings of a child."),
-    key("pong", Duration, "10s", "A silent child that has not answered for this long is stuck; longer than `ping`."),
+    key(
+        "pong",
+        Duration,
+        "10s",
+        "A silent child that has not answered for this long is stuck; longer than `ping`.",
+    ),
     key("progress", Duration, "120s", "A child that said anything within this time is healthy."),
     key("ready", Duration, "30s", "From a child's spawn to its first word."),
     key("hard_deadline_grace", Duration, "60s", "Beyond a run's deadline: then it is ended from outside."),
@@ -277,7 +325,9 @@ impl Shape {
         match self {
             Text => "text".to_owned(),
             Name { dots: false } => "1 to 64 letters, digits, - and _".to_owned(),
-            Name { dots: true } => "1 to 64 letters, digits, -, _ and dots, not beginning with a dot".to_owned(),
+            Name { dots: true } => {
+                "1 to 64 letters, digits, -, _ and dots, not beginning with a dot".to_owned()
+            }
             Path => "a path".to_owned(),
             OffOrPath => "off, or the path of a file".to_owned(),
             Switch => "true or false".to_owned(),
@@ -303,4 +353,31 @@ impl Shape {
 pub(crate) fn names(keys: &[Key]) -> String {
     let built = keys.iter().filter(|key| !matches!(key.shape, Later)).map(|key| key.name);
     built.collect::<Vec<_>>().join(", ")
+}
+
+/// Every key that is built as one row of a Markdown table, lists opened; `docs/configuration.md` holds it.
+pub fn table() -> String {
+    let mut rows = String::from("| key | accepted | default | |\n|---|---|---|---|\n");
+    add_rows(ROOT, "", &mut rows);
+    rows
+}
+
+fn add_rows(keys: &[Key], under: &str, rows: &mut String) {
+    for key in keys {
+        let path = join(under, key.name);
+        match key.shape {
+            Later => {}
+            Section(inner) => add_rows(inner, &path, rows),
+            Items(inner) => {
+                add_row(&path, "a list of maps", key, rows);
+                add_rows(inner, &format!("{path}[]"), rows);
+            }
+            shape => add_row(&path, &shape.accepted(), key, rows),
+        }
+    }
+}
+
+fn add_row(path: &str, accepted: &str, key: &Key, rows: &mut String) {
+    let default = if key.default.is_empty() { String::new() } else { format!("`{}`", key.default) };
+    rows.push_str(&format!("| `{path}` | {} | {default} | {} |\n", accepted.replace('|', "\\|"), key.about));
 }

@@ -55,7 +55,6 @@ impl Source {
             Origin::Variable(_) | Origin::Flag(_) => Path::new(""),
         }
     }
-
 }
 
 impl fmt::Display for Source {

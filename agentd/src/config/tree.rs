@@ -138,10 +138,16 @@ mod tests {
 
     #[test]
     fn scalars_are_what_the_core_schema_says() {
-        for number in ["0", "-7", "+7", "007", "1.5", ".5", "5.", "1e3", "1.5E-3", "0x1F", "0o17", ".inf", "-.inf", ".nan"] {
+        for number in [
+            "0", "-7", "+7", "007", "1.5", ".5", "5.", "1e3", "1.5E-3", "0x1F", "0o17", ".inf", "-.inf",
+            ".nan",
+        ] {
             assert_eq!(kind(number), Kind::Number, "{number}");
         }
-        for text in ["off", "on", "yes", "8/2s", "5m", "1_000", "0x", "0o8", "e3", ".", "-", "1e", "--1", "-.nan", "1.2.3"] {
+        for text in [
+            "off", "on", "yes", "8/2s", "5m", "1_000", "0x", "0o8", "e3", ".", "-", "1e", "--1", "-.nan",
+            "1.2.3",
+        ] {
             assert_eq!(kind(text), Kind::Text, "{text}");
         }
         assert_eq!(kind(""), Kind::Null);

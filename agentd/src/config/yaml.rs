@@ -124,7 +124,11 @@ impl<'a> Builder<'a> {
             }
             Event::MappingStart(_, anchor, tag) => {
                 self.untagged(tag.is_some(), span);
-                self.open(Content::Map { entries: Vec::new(), lines: HashMap::new(), key: Key::Awaited }, anchor, span)
+                self.open(
+                    Content::Map { entries: Vec::new(), lines: HashMap::new(), key: Key::Awaited },
+                    anchor,
+                    span,
+                )
             }
             Event::SequenceEnd | Event::MappingEnd => self.close(),
             // Stream marks carry nothing; anchor events and unresolved aliases are not asked for.
@@ -269,8 +273,7 @@ fn read_key(node: Node, lines: &mut HashMap<String, u32>, problems: &mut Vec<Pro
         return Key::Refused;
     };
     if let Some(first) = lines.get(&scalar.text) {
-        let message =
-            format!("the key {:?} stands twice; the first is on line {first}", clip(&scalar.text));
+        let message = format!("the key {:?} stands twice; the first is on line {first}", clip(&scalar.text));
         problems.push(Problem::at(&node.place, "", Code::Duplicate, message).hint("keep one of them"));
         return Key::Refused;
     }
