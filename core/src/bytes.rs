@@ -51,7 +51,7 @@ impl Serialize for Bytes {
 
 impl<'de> Deserialize<'de> for Bytes {
     fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Bytes, D::Error> {
-        d.deserialize_bytes(BytesVisitor)
+        d.deserialize_byte_buf(BytesVisitor)
     }
 }
 

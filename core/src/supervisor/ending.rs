@@ -10,7 +10,7 @@ use crate::record::Status;
 use crate::run::channel::Sent;
 use crate::run::ladder::{Push, Rung};
 use crate::run::process::Process;
-use crate::run::{Ending, Outcome, Request, Run};
+use crate::run::{Ending, Outcome, Request, Run, Waiter};
 use crate::wire::message::{Cancel, Down, Role, ToolResult};
 use serde_json::{Value, json};
 
@@ -189,12 +189,17 @@ impl Core {
     /// Answers a request whose condition may have come true.
     pub(super) fn tell(&mut self, node: NodeId, request: u64, out: &mut Actions) {
         let Some(asked) = self.runs.get(&node).and_then(|run| run.requests.get(&request)) else { return };
-        let value = match asked {
-            Request::Run { child, .. } | Request::Kill { node: child } => self.final_object(*child),
-            Request::Await { nodes, any, single, .. } => self.awaited(nodes, *any, *single, false),
+        let (value, others) = match asked {
+            Request::Run { child, .. } | Request::Kill { node: child } => {
+                (self.final_object(*child), Vec::new())
+            }
+            Request::Await { nodes, any, single, .. } => {
+                (self.awaited(nodes, *any, *single, false), nodes.clone())
+            }
         };
         if let Some(value) = value {
             self.answer_json(node, request, false, value, out);
+            self.wait_no_longer(&others, Waiter { node, request });
         }
     }
 

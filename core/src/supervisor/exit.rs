@@ -12,7 +12,7 @@ use crate::run::channel::Sent;
 use crate::run::ladder::{Push, Rung};
 use crate::run::liveness::Verdict;
 use crate::run::process::{Process, Sweep, SweepNext, exit_words};
-use crate::run::{Ending, Outcome, Request};
+use crate::run::{Ending, Outcome};
 use crate::wire::message::{Down, Ping};
 
 impl Core {
@@ -181,25 +181,6 @@ impl Core {
             out.push(self.note(node, Level::Warn, "child.unhealthy").with("verdict", why.as_str()).into());
             self.decide(node, Ending::without_result(Status::Failed, why), out);
             self.push_ladder(node, Push::Insist, out);
-        }
-    }
-
-    /// Awaits of this run whose time is up.
-    fn give_up_awaits(&mut self, node: NodeId, out: &mut Actions) {
-        let now = self.now.mono;
-        let Some(run) = self.runs.get(&node) else { return };
-        let over: Vec<u64> = run
-            .requests
-            .iter()
-            .filter(|(_, r)| matches!(r, Request::Await { until: Some(at), .. } if *at <= now))
-            .map(|(id, _)| *id)
-            .collect();
-        for request in over {
-            let asked = self.runs.get(&node).and_then(|run| run.requests.get(&request));
-            let Some(Request::Await { nodes, any, single, .. }) = asked else { continue };
-            if let Some(value) = self.awaited(nodes, *any, *single, true) {
-                self.answer_json(node, request, false, value, out);
-            }
         }
     }
 }

@@ -17,7 +17,7 @@ use crate::run::ladder::{Ladder, Push};
 use crate::run::liveness::Liveness;
 use crate::run::process::{Alive, Process};
 use crate::run::stderr::Stderr;
-use crate::run::{Ending, Outcome, Request, Run, Waiter};
+use crate::run::{Ending, Outcome, Request, Run};
 use crate::time::Duration;
 use crate::wire::message::{Down, LoopEvidence, Mode, Role, Spawn, Trace};
 use serde_json::{Value, json};
@@ -265,11 +265,13 @@ impl Core {
             return;
         }
         let value = run.unfinished();
-        let waiters: Vec<Waiter> = run.waiters.clone();
-        for waiter in waiters {
+        // Told once: from here on it is `await` that waits.
+        for waiter in std::mem::take(&mut run.waiters) {
             let asked = self.runs.get(&waiter.node).and_then(|r| r.requests.get(&waiter.request));
             if matches!(asked, Some(Request::Run { child, .. }) if *child == node) {
                 self.answer(waiter.node, waiter.request, false, &value, out);
+            } else if let Some(run) = self.run(node) {
+                run.waiters.push(waiter);
             }
         }
     }

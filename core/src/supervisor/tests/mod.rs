@@ -148,7 +148,7 @@ impl Desk {
             Action::SendToChild { node, frame } => {
                 let child = self.child(node);
                 child.decoder.push(&frame);
-                while let Some(next) = child.decoder.next() {
+                for next in child.decoder.by_ref() {
                     let Ok(Decoded::Message(down)) = next else { panic!("bad frame down: {next:?}") };
                     child.heard.push(down);
                 }

@@ -132,3 +132,23 @@ fn status_says_what_a_run_waits_on_and_since_when() {
         (&json!("model"), &json!(500), &json!(3))
     );
 }
+
+#[test]
+fn nobody_awaits_itself_or_a_run_it_is_below() {
+    let (mut desk, worker) = Desk::with_worker(config());
+    desk.call(worker, "subagent.run", json!({"instruction": "x", "delegate": true}));
+    desk.ready(NodeId(2));
+    let below = desk.call(NodeId(2), "subagent.await", json!({"handle": "sub-1"}));
+    let message = desk.answer(NodeId(2), below).expect("told at once").1["error"]["message"].clone();
+    assert_eq!(message, "sub-1 is this run or one that delegated it; awaiting it would never end");
+}
+
+#[test]
+fn awaits_that_gave_up_leave_nothing_behind() {
+    let (mut desk, worker) = two_async();
+    for _ in 0..1_000 {
+        let id = desk.call(worker, "subagent.await", json!({"handles": ["sub-1", "sub-2"], "timeout": "0s"}));
+        assert_eq!(desk.answer(worker, id).expect("at once").1["timed_out"], true);
+    }
+    assert!(desk.core.runs.values().all(|r| r.waiters.is_empty() && r.requests.is_empty()));
+}
