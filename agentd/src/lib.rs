@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 pub mod config;
+pub mod journal;
 pub mod log;
 
 use std::process::ExitCode;
