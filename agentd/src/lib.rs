@@ -2,12 +2,19 @@
 #![forbid(unsafe_code)]
 
 pub mod config;
+pub mod environment;
+pub mod files;
 pub mod journal;
+pub mod keeper;
 pub mod log;
+mod poll;
 
 use std::process::ExitCode;
 
 /// The whole program: supervisor, child, keeper or client, by environment and arguments.
 pub fn main() -> ExitCode {
+    if std::env::var_os(environment::KEEPER).is_some() {
+        return keeper::main();
+    }
     ExitCode::SUCCESS
 }

@@ -40,5 +40,5 @@ pub mod admit;
 pub mod run;
 pub mod supervisor;
 
+pub mod mcp;
 pub mod model;
-
