@@ -2,11 +2,11 @@
 //!
 //! | module | owns |
 //! |---|---|
+//! | [`entry`] | how a child and a keeper begin, and the clean slate of a server |
 //! | [`reactor`] | one turn of a driver's loop, all but the waiting |
 //! | [`ears`], [`outside`], [`mailbox`] | what a turn needs: a driver, the rest of the program, other threads |
 //! | [`hands`] | the process table and what is done to it |
 //! | [`spawner`] | the thread that makes every child |
-//! | [`entry`] | how a child and a keeper begin, and the clean slate of a server |
 //! | [`process`] | one process held by a pidfd: signal its group, see its exit, reap it |
 //! | [`walls`] | the limits of a child |
 //! | [`pipes`] | our ends of its pipes |
@@ -19,11 +19,11 @@
 
 pub mod clock;
 pub mod ears;
+pub mod entry;
 pub mod error;
 pub mod hands;
 pub mod mailbox;
 pub mod marker;
-pub mod entry;
 pub mod nursery;
 pub mod outside;
 pub mod pipes;
