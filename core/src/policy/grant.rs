@@ -5,10 +5,14 @@
 //! cannot be read grants nothing. Called by admission (narrowing, before any process exists) and by the child
 //! (at dispatch, again).
 
+use crate::preview::preview;
 use std::fmt;
 
 /// Characters of a pattern or a tool's name at most.
 pub const NAME_CHARS: usize = 256;
+
+/// Bytes of a foreign name that an error shows.
+pub(crate) const SEEN_BYTES: usize = 64;
 
 /// A pattern over names: exact (`files.read`), a prefix (`files.*`) or everything (`*`).
 ///
@@ -44,7 +48,7 @@ impl Pattern {
             None
         };
         match fault {
-            Some(fault) => Err(InvalidPattern { seen: short(text), fault }),
+            Some(fault) => Err(InvalidPattern { seen: preview(text, SEEN_BYTES), fault }),
             None => Ok(Pattern(match text.strip_suffix('*') {
                 Some(prefix) => Kind::Prefix(prefix.to_owned()),
                 None => Kind::Exact(text.to_owned()),
@@ -101,11 +105,11 @@ impl fmt::Display for Pattern {
 /// A text that is no pattern.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{seen} is not a tool pattern: {fault}; accepted are a tool's name (files.read), a prefix (files.*) and *, \
+    "`{seen}` is not a tool pattern: {fault}; accepted are a tool's name (files.read), a prefix (files.*) and *, \
      of 1 to 256 characters without white space"
 )]
 pub struct InvalidPattern {
-    /// The beginning of what was given, quoted.
+    /// A preview of what was given.
     pub seen: String,
     /// What is wrong with it.
     pub fault: &'static str,
@@ -196,12 +200,6 @@ impl Grant {
     pub fn to_patterns(&self) -> Option<Vec<String>> {
         self.tools.as_ref().map(|patterns| patterns.iter().map(Pattern::to_string).collect())
     }
-}
-
-/// The beginning of a text that somebody sent, quoted and escaped, for an error message.
-pub(crate) fn short(text: &str) -> String {
-    let head: String = text.chars().take(64).collect();
-    if head.len() < text.len() { format!("{head:?}…") } else { format!("{head:?}") }
 }
 
 #[cfg(test)]

@@ -6,7 +6,8 @@
 //! grant could spell. Called by the supervisor when a worker has reported a server's tools, and by the child
 //! when its servers are connected.
 
-use crate::policy::grant::{Pattern, short};
+use crate::policy::grant::{Pattern, SEEN_BYTES};
+use crate::preview::preview;
 use crate::wire::message::{Server, ToolName};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -106,10 +107,10 @@ fn candidates<'a>(
                 found.push(candidate);
             } else {
                 unusable.push(format!(
-                    "server {}: its tool {} is not offered: a name has 1 to 256 characters, no `*`, no white \
+                    "server {}: its tool `{}` is not offered: a name has 1 to 256 characters, no `*`, no white \
                      space and no control characters",
                     server.name,
-                    short(tool)
+                    preview(tool, SEEN_BYTES)
                 ));
             }
         }
