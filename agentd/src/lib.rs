@@ -1,6 +1,7 @@
 //! agentd as a library: what its one-line binaries call.
 #![forbid(unsafe_code)]
 
+mod cli;
 pub mod config;
 pub mod environment;
 pub mod files;
@@ -8,6 +9,7 @@ pub mod journal;
 pub mod keeper;
 pub mod log;
 mod poll;
+pub mod supervise;
 
 use std::process::ExitCode;
 
@@ -16,5 +18,5 @@ pub fn main() -> ExitCode {
     if std::env::var_os(environment::KEEPER).is_some() {
         return keeper::main();
     }
-    ExitCode::SUCCESS
+    cli::main(std::env::args_os())
 }
