@@ -1,6 +1,7 @@
 //! agentd as a library: what its one-line binaries call.
 #![forbid(unsafe_code)]
 
+pub mod child;
 mod cli;
 pub mod config;
 pub mod environment;
@@ -17,6 +18,9 @@ use std::process::ExitCode;
 pub fn main() -> ExitCode {
     if std::env::var_os(environment::KEEPER).is_some() {
         return keeper::main();
+    }
+    if std::env::var_os(environment::SUBAGENT).is_some() {
+        return child::main();
     }
     cli::main(std::env::args_os())
 }

@@ -11,7 +11,7 @@
 //! | 1 | [`wire`], [`json`], [`event`], [`action`], [`config`], [`machine`], [`note`] |
 //! | 0 | [`time`], [`id`], [`rng`], [`limits`], [`error`], [`bytes`], [`preview`], [`units`] |
 //!
-//! The child's wing (`agent`, `mcp`, [`model`]) is never imported by the floors above 1; a test holds that.
+//! The child's wing ([`agent`], [`mcp`], [`model`]) is never imported by the floors above 1; a test holds that.
 #![forbid(unsafe_code)]
 #![warn(clippy::wildcard_enum_match_arm, clippy::disallowed_types, clippy::disallowed_methods)]
 
@@ -40,5 +40,6 @@ pub mod admit;
 pub mod run;
 pub mod supervisor;
 
+pub mod agent;
 pub mod mcp;
 pub mod model;

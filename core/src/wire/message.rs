@@ -331,7 +331,7 @@ pub enum WaitingOn {
     Servers,
     /// A model call.
     Model,
-    /// Tool calls of its own servers: their registry names, in call order.
+    /// Tool calls of its own servers: their registry names, each once, in the order first called.
     Tools(Vec<String>),
     /// Only answers of the supervisor (a delegated run, an await).
     Supervisor,

@@ -1,0 +1,92 @@
+//! The `event` frames a loop sends, for people and logs. None holds what a tool or a model said.
+
+use crate::agent::Output;
+use crate::agent::catalogue::Catalogue;
+use crate::agent::round::Slot;
+use crate::model::{ModelError, Reply};
+use crate::policy::{Pattern, PatternProblem};
+use crate::time::Duration;
+use crate::wire::Up;
+use crate::wire::message::{Event, Usage};
+
+/// Which tools the model is offered (S14.6).
+pub(super) fn tools(catalogue: &Catalogue) -> Output {
+    let (tools, servers, own) = catalogue.count();
+    event(
+        "info",
+        "agent.tools",
+        [("tools", format!("{tools} from {servers} servers")), ("own", own.to_string())],
+    )
+}
+
+/// The minted grant cannot be read, so it grants nothing.
+pub(super) fn unreadable_grant(problem: &PatternProblem) -> Output {
+    event("warn", "grant.unreadable", [("problem", problem.to_string())])
+}
+
+/// A pattern that grants nothing.
+pub(super) fn unmatched_grant(pattern: &Pattern) -> Output {
+    event("warn", "grant.unmatched", [("pattern", pattern.to_string())])
+}
+
+/// A model call that was answered.
+pub(super) fn model_answered(step: u32, took: Duration, reply: &Reply, usage: &Usage) -> Output {
+    event(
+        "info",
+        "model.call",
+        [
+            ("step", step.to_string()),
+            ("ms", took.as_millis().to_string()),
+            ("finish", crate::json::preview(reply.finish.name(), 40)),
+            ("calls", reply.calls.len().to_string()),
+            ("input", usage.input.to_string()),
+            ("output", usage.output.to_string()),
+            ("estimated", usage.estimated.to_string()),
+        ],
+    )
+}
+
+/// A model call that failed.
+pub(super) fn model_failed(step: u32, took: Duration, error: &ModelError) -> Output {
+    event(
+        "warn",
+        "model.call",
+        [
+            ("step", step.to_string()),
+            ("ms", took.as_millis().to_string()),
+            ("kind", error.kind.name().to_owned()),
+            ("error", error.message.clone()),
+        ],
+    )
+}
+
+/// A model call that was given up.
+pub(super) fn model_abandoned(step: u32, took: Duration, why: &str) -> Output {
+    event(
+        "info",
+        "model.call",
+        [("step", step.to_string()), ("ms", took.as_millis().to_string()), ("abandoned", why.to_owned())],
+    )
+}
+
+/// A tool call that has its result.
+pub(super) fn tool_called(slot: &Slot, took: Duration, error: bool) -> Output {
+    event(
+        "info",
+        "tool.call",
+        [
+            ("name", slot.label.clone()),
+            ("call_id", slot.call.id.clone()),
+            ("ms", took.as_millis().to_string()),
+            ("error", error.to_string()),
+        ],
+    )
+}
+
+fn event<const N: usize>(level: &str, name: &str, fields: [(&str, String); N]) -> Output {
+    Output::Emit(Up::Event(Event {
+        level: level.to_owned(),
+        name: name.to_owned(),
+        fields: fields.into_iter().map(|(key, value)| (key.to_owned(), value)).collect(),
+    }))
+}

@@ -1,0 +1,143 @@
+//! The agent loop as a machine (S7): think, call tools, observe, until a final answer or a limit.
+//!
+//! Owns the history, the budgets, which calls are made and how a run ends. It performs nothing: the child's
+//! shell makes the model calls and tool calls it asks for and feeds back what came of them, with the time. It
+//! refuses calls of tools that were not granted, and never puts a half-answered call into the history. Called by
+//! the child only.
+
+mod bound;
+mod budget;
+mod catalogue;
+mod finish;
+mod history;
+mod log;
+mod machine;
+mod prompt;
+mod round;
+
+pub use machine::Loop;
+
+use crate::bytes::Json;
+use crate::model::{ModelError, ModelRequest, Reply};
+use crate::wire::Up;
+use crate::wire::message::{Failed, RunResult, ToolDecl};
+
+/// A tool that the shell can reach.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tool {
+    /// As the model is told of it, under its registry name.
+    pub decl: ToolDecl,
+    /// Who answers it.
+    pub source: ToolSource,
+}
+
+/// Who answers a tool's calls.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ToolSource {
+    /// The supervisor, by `tool_request`.
+    Supervisor,
+    /// A server of the child.
+    Server {
+        /// Its name.
+        server: String,
+        /// The server's own name of the tool.
+        tool: String,
+    },
+}
+
+/// What the loop is told.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Input {
+    /// Begin. A second one changes nothing.
+    Start,
+    /// What came of a model call. One that is no longer awaited is dropped.
+    ModelReply {
+        /// The number of [`Output::CallModel`].
+        call: u64,
+        /// The reply, or why there is none.
+        reply: Result<Reply, ModelError>,
+    },
+    /// What came of a tool call. One that is no longer awaited is dropped.
+    ToolDone {
+        /// The number of [`Output::CallTool`].
+        call: u64,
+        /// The result.
+        outcome: ToolOutcome,
+    },
+    /// End now.
+    Cancel {
+        /// Why, for the record.
+        reason: String,
+    },
+    /// Time has passed.
+    Tick,
+}
+
+/// What came of a tool call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolOutcome {
+    /// The value is an error for the model to react to.
+    pub error: bool,
+    /// What the tool said.
+    pub value: ToolValue,
+}
+
+/// What a tool said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ToolValue {
+    /// Text.
+    Text(String),
+    /// A JSON value; the model reads its text.
+    Json(Json),
+}
+
+/// What the loop wants done. Call numbers count up over both kinds and are never used twice.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Output {
+    /// Make a model call.
+    CallModel {
+        /// Its number.
+        call: u64,
+        /// What to ask.
+        request: Box<ModelRequest>,
+    },
+    /// Shut the model call down; nobody waits for it.
+    AbandonModel {
+        /// Its number.
+        call: u64,
+    },
+    /// Make a tool call. Several at once run in parallel.
+    CallTool {
+        /// Its number.
+        call: u64,
+        /// The model's id of it, unique within the run.
+        call_id: String,
+        /// Who answers it.
+        source: ToolSource,
+        /// Registry name.
+        name: String,
+        /// A JSON object on one line, within S7.3's bounds.
+        args: Json,
+    },
+    /// Tell the tool that its call is off; nobody waits for it.
+    AbandonTool {
+        /// Its number.
+        call: u64,
+    },
+    /// Send a `state`, `usage` or `event` frame.
+    Emit(Up),
+    /// The loop has ended with this. Once, and the last output of all.
+    Finish(Terminal),
+}
+
+/// How the loop ended: the payload of the terminal frame.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Terminal {
+    /// By itself, or by a `cancel`.
+    Result(RunResult),
+    /// By something that gave out.
+    Failed(Failed),
+}
+
+#[cfg(test)]
+mod tests;
