@@ -1,11 +1,13 @@
 //! The configuration: files in order, then `AGENTD_` variables, then flags; every problem at once, each with
 //! its place.
 //!
-//! One way through: a text becomes a [`tree`] with places ([`yaml`], [`environment`]), is checked by itself
-//! against the table of keys ([`schema`], [`check`]), is merged with the others ([`merge`]), and is read into
-//! the core's [`Config`] and the binary's [`Settings`] ([`read`]). Nothing of it runs after start.
+//! One way through: a text becomes a `tree` with places (`yaml`, `environment`), is checked by itself
+//! against the table of keys (`schema`, `check`), is merged with the others (`merge`), and is read into
+//! the core's [`Config`] and the binary's [`Settings`] (`read`). Nothing of it runs after start.
 
 mod check;
+#[cfg(test)]
+mod docs;
 mod environment;
 mod json;
 mod load;
@@ -23,6 +25,7 @@ mod values;
 mod yaml;
 
 pub use agentd_core::config::Config;
+pub(crate) use load::load_text;
 pub use load::{Flags, Loaded, Sources, load};
 pub use problem::{Code, Problem, render};
 pub use schema::table;
