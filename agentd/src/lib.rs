@@ -2,9 +2,12 @@
 #![forbid(unsafe_code)]
 
 pub mod child;
+pub mod config;
 pub mod environment;
 pub mod files;
+pub mod journal;
 pub mod keeper;
+pub mod log;
 mod poll;
 
 use std::process::ExitCode;

@@ -51,7 +51,8 @@ impl Serialize for Bytes {
 
 impl<'de> Deserialize<'de> for Bytes {
     fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Bytes, D::Error> {
-        d.deserialize_bytes(BytesVisitor)
+        // Not `deserialize_bytes`, which ciborium serves up to 4 KiB only.
+        d.deserialize_byte_buf(BytesVisitor)
     }
 }
 

@@ -109,12 +109,18 @@ impl<M: Message> Decoder<M> {
         self.ignored
     }
 
+    /// Memory that is held between calls, for tests of its bound.
+    #[cfg(any(test, feature = "fuzzing"))]
+    pub(super) fn held_bytes(&self) -> usize {
+        self.buffer.capacity() + self.scanner.held_bytes()
+    }
+
     /// Takes the next whole frame.
     fn take(&mut self) -> Result<Option<Decoded<M>>, String> {
         let Some((length, after)) = split_prefix(&self.buffer[self.at..]) else {
             return Ok(None);
         };
-        check_length(length, &self.buffer[self.at..])?;
+        check_length(length, &self.buffer[self.at..self.at + PREFIX_BYTES])?;
         let Some(body) = after.get(..length) else {
             return Ok(None);
         };
@@ -194,21 +200,18 @@ fn split_prefix(bytes: &[u8]) -> Option<(usize, &[u8])> {
     Some((usize::try_from(u32::from_be_bytes(*prefix)).unwrap_or(usize::MAX), after))
 }
 
-fn check_length(length: usize, at: &[u8]) -> Result<(), String> {
+/// Only the four bytes are looked at: what is said must not depend on how the rest arrives.
+fn check_length(length: usize, prefix: &[u8]) -> Result<(), String> {
     match length {
         0 => Err("length 0; a frame's body is at least one byte".into()),
         1..=limits::FRAME_BYTES => Ok(()),
         _ => {
-            let head = &at[..at.len().min(16)];
-            let hint = if head.iter().take(PREFIX_BYTES).all(|b| b.is_ascii_graphic() || *b == b' ') {
-                format!(
-                    "; \"{}\" looks like text that something else prints into the channel",
-                    preview(head, 64)
-                )
+            let hint = if prefix.iter().all(|byte| matches!(byte, b' '..=b'~')) {
+                format!(" (\"{}\" as text: does something print into the channel?)", preview(prefix, 8))
             } else {
                 String::new()
             };
-            Err(format!("length {length}, at most {} bytes are accepted{hint}", limits::FRAME_BYTES))
+            Err(format!("length {length}{hint}, at most {} bytes are accepted", limits::FRAME_BYTES))
         }
     }
 }

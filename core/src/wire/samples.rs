@@ -138,7 +138,7 @@ fn texts() -> impl Strategy<Value = Vec<String>> {
 }
 
 fn blob() -> impl Strategy<Value = Bytes> {
-    prop_oneof![4 => vec(any::<u8>(), 0..20), 1 => vec(any::<u8>(), 300..70_000)].prop_map(Bytes::from)
+    prop_oneof![4 => vec(any::<u8>(), 0..20), 1 => vec(any::<u8>(), 300..3000)].prop_map(Bytes::from)
 }
 
 /// Integers around every length that a head can have.

@@ -55,18 +55,20 @@ impl AsFd for Signals {
     }
 }
 
-/// Undoes what a wrapper left ignored or blocked (F29): every signal at its default, none blocked, except
-/// SIGPIPE, which Rust's start ignores so that a write to a closed pipe is an error and not an end. Std makes
-/// SIGPIPE the default again in what it starts.
+/// Undoes what a wrapper left ignored or blocked (F29): every ignored signal back at its default, none blocked.
+/// SIGPIPE stays ignored, as Rust's start has made it, so that a write to a closed pipe is an error and not an
+/// end; std makes it the default again in what it starts. Handlers, such as Rust's own for a stack overflow,
+/// stay.
 ///
 /// Process-wide, so only for a program that owns its process, before its first thread.
 ///
 /// # Errors
-/// `pthread_sigmask(3)`.
+/// `rt_sigaction(2)` or `pthread_sigmask(3)`.
 pub fn reset_inherited() -> io::Result<()> {
-    for signal in 1..=nix::libc::SIGRTMAX() {
-        if signal != nix::libc::SIGPIPE {
-            default_disposition(signal);
+    let unchangeable = [nix::libc::SIGKILL, nix::libc::SIGSTOP, nix::libc::SIGPIPE];
+    for signal in (1..=LAST_SIGNAL).filter(|signal| !unchangeable.contains(signal)) {
+        if is_ignored(signal)? {
+            set_default(signal)?;
         }
     }
     nix::sys::signal::pthread_sigmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::empty()), None)?;
@@ -77,10 +79,42 @@ fn taken() -> SigSet {
     [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP].into_iter().collect()
 }
 
-/// SIGKILL and SIGSTOP cannot be changed and the C library keeps two for itself; they are refused, harmlessly.
+/// The kernel's last signal; the C library hides two of them, 32 and 33, which a wrapper may have left ignored
+/// none the less. Hence the bare system call.
+const LAST_SIGNAL: i32 = 64;
+
+/// The kernel's `struct sigaction`: the handler first, then flags, restorer and a mask of 64 bits. Room to spare.
+type KernelAction = [usize; 16];
+
 #[allow(unsafe_code)]
-fn default_disposition(signal: nix::libc::c_int) {
-    // SAFETY: SIG_DFL is no handler, so no code of this process is made to run in signal context, and a number
-    // that cannot be changed is refused with EINVAL.
-    let _refused = unsafe { nix::libc::signal(signal, nix::libc::SIG_DFL) };
+fn is_ignored(signal: i32) -> io::Result<bool> {
+    let mut now: KernelAction = [0; 16];
+    // SAFETY: a null new action only asks; the kernel writes its struct, at most 40 bytes, into the 16 words.
+    let done = unsafe {
+        nix::libc::syscall(
+            nix::libc::SYS_rt_sigaction,
+            signal,
+            std::ptr::null::<KernelAction>(),
+            &raw mut now,
+            size_of::<u64>(),
+        )
+    };
+    if done == 0 { Ok(now[0] == nix::libc::SIG_IGN) } else { Err(io::Error::last_os_error()) }
+}
+
+#[allow(unsafe_code)]
+fn set_default(signal: i32) -> io::Result<()> {
+    let default: KernelAction = [0; 16];
+    // SAFETY: all zero is SIG_DFL with no flags and an empty mask, so no code of this process is made to run in
+    // signal context; the kernel reads its struct from the 16 words.
+    let done = unsafe {
+        nix::libc::syscall(
+            nix::libc::SYS_rt_sigaction,
+            signal,
+            &raw const default,
+            std::ptr::null_mut::<KernelAction>(),
+            size_of::<u64>(),
+        )
+    };
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }

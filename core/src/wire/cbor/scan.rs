@@ -82,6 +82,12 @@ impl Scanner {
         }
     }
 
+    /// Memory that is held between calls, for tests of its bound.
+    #[cfg(any(test, feature = "fuzzing"))]
+    pub(in crate::wire) fn held_bytes(&self) -> usize {
+        self.keys.capacity() * size_of::<Key>() + self.open.capacity() * size_of::<Open>()
+    }
+
     /// Notes a key of the innermost map; `value_at` is where its value begins.
     #[inline]
     fn key(&mut self, at: usize, item: Item<'_>, value_at: usize, marks: &mut Marks) -> Result<(), Fault> {
@@ -132,7 +138,8 @@ fn refuse_repeated(bytes: &[u8], keys: &mut [Key]) -> Result<(), Fault> {
         if alike.len() == 1 {
             continue;
         }
-        alike.sort_by_key(|key| text_at(bytes, *key));
+        // Read once each and not once a comparison: a hostile map has long keys that begin alike.
+        alike.sort_by_cached_key(|key| text_at(bytes, *key));
         if let Some(pair) = alike.windows(2).find(|pair| text_at(bytes, pair[0]) == text_at(bytes, pair[1])) {
             return Err(repeated(bytes, pair[1]));
         }
@@ -154,3 +161,6 @@ fn repeated(bytes: &[u8], key: Key) -> Fault {
     let shown = preview(text_at(bytes, key), limits::PREVIEW_BYTES);
     Fault::new(usize::try_from(key.at).unwrap_or(usize::MAX), format!("the key \"{shown}\" again in one map"))
 }
+
+#[cfg(test)]
+mod tests;

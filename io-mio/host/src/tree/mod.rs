@@ -120,32 +120,36 @@ impl Below {
         Ok(())
     }
 
-    /// One kill pass: stops every stray, walks again until no new one is found, kills them all and reaps what
-    /// has ended. `known` are the unreaped children of this process and are left alone, with all below them.
-    /// Keepers clean up by themselves: unless `keepers_too`, an orphaned one gets a SIGTERM, is left alone with
-    /// all below it, and counts as remaining.
+    /// One kill pass: stops every stray, walks again until nothing new is found, then kills all it has found.
+    /// What has ended is reaped. `known` are the unreaped children of this process and are left alone, with all
+    /// below them. Keepers clean up by themselves: unless `keepers_too`, an orphaned one gets a SIGTERM, is left
+    /// alone with all below it, and counts as remaining.
     ///
     /// # Errors
     /// `/proc` could not be read; nothing is known of what remains.
     pub fn pass(&mut self, known: &BTreeSet<Pid>, keepers_too: bool) -> io::Result<Pass> {
         let mut stopped = BTreeSet::new();
-        let mut strays = self.strays(known, keepers_too)?;
+        let mut settled = false;
+        let mut strays = Strays::default();
         for _ in 0..ROUNDS {
-            let before = stopped.len();
+            strays = self.strays(known, keepers_too)?;
+            // A process whose parent ends while the list is read may be on neither's; so a walk that met a
+            // death proves nothing, and one more is made.
+            let mut news = self.reap(&mut strays) > 0;
             for process in strays.doomed.iter().filter(|p| !p.is_dead()) {
                 if stopped.insert(process.identity()) {
                     process.identity().stop();
+                    news = true;
                 }
             }
-            if stopped.len() == before || stopped.len() > REWALK {
+            settled = !news;
+            if settled || stopped.len() > REWALK {
                 break;
             }
-            strays = self.strays(known, keepers_too)?;
         }
         let killed = self.kill(&strays);
         self.ask(&strays);
-        let reaped = self.reap(&strays);
-        let remaining = strays.doomed.len() - reaped + strays.spared;
+        let remaining = self.remaining(&strays).max(usize::from(!settled));
         Ok(Pass { killed, remaining: u32::try_from(remaining).unwrap_or(u32::MAX) })
     }
 
@@ -154,13 +158,12 @@ impl Below {
     /// # Errors
     /// `/proc` could not be read.
     pub fn reap_orphans(&mut self, known: &BTreeSet<Pid>) -> io::Result<u32> {
-        let strays = self.strays(known, true)?;
-        Ok(u32::try_from(self.reap(&strays)).unwrap_or(u32::MAX))
+        let mut strays = self.strays(known, true)?;
+        Ok(u32::try_from(self.reap(&mut strays)).unwrap_or(u32::MAX))
     }
 
     /// Kills what is doomed and says how many were not killed before.
     fn kill(&mut self, strays: &Strays) -> u32 {
-        self.killed.retain(|identity| strays.doomed.iter().any(|p| p.identity() == *identity));
         let mut killed = 0;
         for process in strays.doomed.iter().filter(|p| !p.is_dead()) {
             if process.identity().kill() && self.killed.insert(process.identity()) {
@@ -168,6 +171,19 @@ impl Below {
             }
         }
         killed
+    }
+
+    /// What is not gone: all that the last walk met, and the killed that it missed on their way to a new parent.
+    /// The dead below a stranger are that one's to reap.
+    fn remaining(&mut self, strays: &Strays) -> usize {
+        let mut left: BTreeSet<Identity> = strays.doomed.iter().map(Stat::identity).collect();
+        let ours: BTreeSet<Pid> =
+            left.iter().chain(&self.killed).map(|i| i.pid).chain([Pid::own()]).collect();
+        self.killed.retain(|identity| {
+            identity.stat().is_some_and(|p| !p.is_dead() || p.parent.is_some_and(|pid| ours.contains(&pid)))
+        });
+        left.extend(&self.killed);
+        left.len() + strays.spared
     }
 
     /// Asks keepers that were not asked yet.
@@ -180,15 +196,14 @@ impl Below {
         }
     }
 
-    /// Reaps the dead among the direct children, one by one and by number: a zombie of ours holds its number
-    /// until this very call.
-    fn reap(&mut self, strays: &Strays) -> usize {
-        let ours = strays.doomed.iter().filter(|p| p.is_dead() && p.parent == Some(Pid::own()));
-        let reaped = ours.filter(|p| victim::reap(p.pid)).count();
-        for stranger in &strays.strangers {
-            victim::reap(*stranger);
-        }
-        reaped
+    /// Reaps the dead among the direct children, one by one and by number, and takes them off the list: a zombie
+    /// of ours holds its number until this very call. Returns how many it reaped.
+    fn reap(&mut self, strays: &mut Strays) -> usize {
+        let own = Some(Pid::own());
+        let before = strays.doomed.len();
+        strays.doomed.retain(|p| !(p.is_dead() && p.parent == own && victim::reap(p.pid)));
+        let strangers = strays.strangers.iter().filter(|pid| victim::reap(**pid)).count();
+        before - strays.doomed.len() + strangers
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Owns the check of pidfd against start time. Called by [`crate::tree`] only.
 
-use super::procfs;
+use super::procfs::{self, Stat};
 use crate::process::Pid;
 use rustix::process::{PidfdFlags, Signal, WaitId, WaitIdOptions};
 
@@ -18,7 +18,12 @@ pub struct Identity {
 impl Identity {
     /// Whether the process still exists, be it as a zombie.
     pub fn is_alive(&self) -> bool {
-        matches!(procfs::stat(self.pid), Ok(Some(stat)) if stat.start == self.start)
+        self.stat().is_some()
+    }
+
+    /// What `/proc` says of exactly this process; `None` when it is gone or cannot be read.
+    pub(super) fn stat(&self) -> Option<Stat> {
+        procfs::stat(self.pid).ok().flatten().filter(|stat| stat.start == self.start)
     }
 
     pub(super) fn stop(&self) -> bool {

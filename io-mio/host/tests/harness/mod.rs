@@ -49,13 +49,6 @@ pub fn skip(reason: &str) -> ! {
     std::process::exit(SKIPPED)
 }
 
-/// This very program, to be started as `part`.
-pub fn play(part: &str) -> Command {
-    let mut command = Command::new("/proc/self/exe");
-    command.args(["--play", part]);
-    command
-}
-
 fn run_all(scenarios: &[Scenario], arguments: &[String]) -> ExitCode {
     let exact = arguments.iter().any(|a| a == "--exact");
     let filters: Vec<&String> = arguments.iter().filter(|a| !a.starts_with('-')).collect();
