@@ -50,7 +50,7 @@ fn exactly_the_granted_tools_can_be_called() {
     let sent = std::fs::read_to_string(path).expect("the log");
     assert!(!sent.contains("tools/call"), "nothing was dispatched: {sent}");
     assert_eq!(rig.events("mcp.tools")[0].fields["text"], "tools: 4 from 2 servers");
-    assert!(rig.events("tools.unmatched")[0].fields["text"].contains("c.*"));
+    assert!(rig.events("agent.grant.unmatched")[0].fields["pattern"] == "c.*");
     let mut tools: Vec<_> =
         rig.seen.iter().filter_map(|up| if let Up::Tools(t) = up { Some(t.clone()) } else { None }).collect();
     tools.sort_by_key(|t| t.server.clone());
@@ -292,4 +292,50 @@ fn a_server_starts_with_clean_signals_whatever_agentd_was_started_with() {
     assert_eq!(bits("sig_blocked"), 0);
     // The fake's own start ignores SIGPIPE (13).
     assert_eq!(bits("sig_ignored") & !(1 << 12), 0, "{}", seen["sig_ignored"]);
+}
+
+#[test]
+fn the_built_in_file_server_runs_under_a_keeper_with_an_empty_environment() {
+    let root = tempfile::tempdir().expect("a folder");
+    std::fs::write(root.path().join("one.txt"), "first\nsecond\n").expect("written");
+    let rules = json!([
+        {"turn": 1, "reply": {"tool_calls": [{"name": "files_read", "args": {"path": "one.txt"}}]}},
+        {"turn": 2, "reply": {"text": "{{ last.text }}", "delay": "10m"}}
+    ]);
+    let mut rig = Rig::start(Run::new(rules).files("files", root.path().to_str().expect("text")));
+    rig.until_tool_call();
+    rig.until_model_call();
+    let calls = rig.events("tool.call");
+    assert_eq!(calls[0].fields["error"], "false");
+    let (keeper, _) = rig.left().into_iter().next().expect("a keeper");
+    let below =
+        std::fs::read_to_string(format!("/proc/{keeper}/task/{keeper}/children")).expect("its server");
+    let server = below.trim();
+    assert_eq!(std::fs::read(format!("/proc/{server}/environ")).expect("readable"), b"");
+    let command = std::fs::read_to_string(format!("/proc/{server}/cmdline")).expect("readable");
+    assert!(command.contains("serve-files"), "{command}");
+    let server = crate::rig::pidfd(server.parse().expect("one pid"));
+    rig.kill_and_expect_nothing_left(Duration::from_secs(2));
+    assert!(crate::rig::readable(&[&server], Instant::now()), "the file server is left");
+}
+
+#[test]
+fn the_file_server_ends_with_its_run() {
+    let root = tempfile::tempdir().expect("a folder");
+    std::fs::write(root.path().join("one.txt"), "first\n").expect("written");
+    let run = Run::new(call("files_read", json!({"path": "one.txt"})))
+        .files("files", root.path().to_str().expect("text"));
+    let mut rig = Rig::start(run);
+    assert!(rig.completed().contains("first"));
+    assert!(rig.end_within(Duration::from_secs(2)).0.success());
+
+    let run = Run::new(call("files_read", json!({}))).files("files", "/no/such/folder");
+    let mut rig = Rig::start(run);
+    let failed = rig.failed();
+    assert!(
+        failed.error.contains("server files (built-in files)") && failed.error.contains("/no/such/folder"),
+        "{}",
+        failed.error
+    );
+    assert!(rig.end().0.success());
 }
