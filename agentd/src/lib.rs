@@ -1,6 +1,8 @@
 //! agentd as a library: what its one-line binaries call.
 #![forbid(unsafe_code)]
 
+pub mod files;
+
 use std::process::ExitCode;
 
 /// The whole program: supervisor, child, keeper or client, by environment and arguments.

@@ -4,7 +4,7 @@
 use crate::bytes::Bytes;
 use crate::id::NodeId;
 use crate::note::Note;
-use crate::record::{Record, ResultObject};
+use crate::record::{Record, ResultObject, UsageSum};
 use crate::wire::message;
 use serde::{Deserialize, Serialize};
 
@@ -71,14 +71,21 @@ pub enum Action {
     },
     /// Say why, in the log.
     Note(Note),
-    /// The one-shot conversation has its answer.
-    Deliver(Box<ResultObject>),
+    /// The one-shot conversation has its answer. Usage is as known now; `Exit` has the final sums.
+    Deliver {
+        /// The worker's result.
+        result: Box<ResultObject>,
+        /// What gave out, when the worker itself said so.
+        fault: Option<message::FailKind>,
+    },
     /// Nothing is left to do: end the loop. The last action ever.
     Exit {
         /// The signal that began a drain, if one did.
         interrupted: Option<crate::event::SupervisorSignal>,
         /// Processes of this daemon that a sweep had to give up on; 0 is a clean end.
         leaked: u32,
+        /// What the conversation and everything below it used.
+        usage: UsageSum,
     },
 }
 

@@ -1,5 +1,6 @@
 //! Large bodies as shared, immutable bytes: an event, the journal and a queue hold the same allocation.
 
+use serde::de::{Error, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::ops::Deref;
@@ -50,7 +51,36 @@ impl Serialize for Bytes {
 
 impl<'de> Deserialize<'de> for Bytes {
     fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Bytes, D::Error> {
-        serde_bytes::ByteBuf::deserialize(d).map(|b| Bytes::from(b.into_vec()))
+        // Not `deserialize_bytes`, which ciborium serves up to 4 KiB only.
+        d.deserialize_byte_buf(BytesVisitor)
+    }
+}
+
+/// Copies once, from what the reader lends into the shared allocation. A list of numbers is what formats without
+/// byte strings, JSON for one, make of bytes.
+struct BytesVisitor;
+
+impl<'de> Visitor<'de> for BytesVisitor {
+    type Value = Bytes;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a byte string")
+    }
+
+    fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<Bytes, E> {
+        Ok(Bytes::from(bytes))
+    }
+
+    fn visit_byte_buf<E: Error>(self, bytes: Vec<u8>) -> Result<Bytes, E> {
+        Ok(Bytes::from(bytes))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Bytes, A::Error> {
+        let mut bytes = Vec::new();
+        while let Some(byte) = items.next_element()? {
+            bytes.push(byte);
+        }
+        Ok(Bytes::from(bytes))
     }
 }
 
@@ -75,5 +105,21 @@ impl Json {
 impl fmt::Debug for Json {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Json{:?}", self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Bytes;
+
+    #[test]
+    fn bytes_survive_formats_with_and_without_byte_strings() {
+        for bytes in [Bytes::default(), Bytes::from(vec![0, 1, 0xff]), Bytes::from(vec![7; 10_000])] {
+            let json = serde_json::to_string(&bytes).expect("writes");
+            assert_eq!(serde_json::from_str::<Bytes>(&json).expect("reads"), bytes);
+            let mut cbor = Vec::new();
+            ciborium::into_writer(&bytes, &mut cbor).expect("writes");
+            assert_eq!(ciborium::from_reader::<Bytes, _>(cbor.as_slice()).expect("reads"), bytes);
+        }
     }
 }

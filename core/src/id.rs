@@ -24,6 +24,9 @@ impl fmt::Display for NodeId {
 pub struct RunId(u128);
 
 impl RunId {
+    /// All zeros: stands for an id that is not minted yet, and names no run.
+    pub const NIL: RunId = RunId(0);
+
     /// Mints an id from wall time and 74 random bits.
     pub fn mint(wall: Wall, rng: &mut Rng) -> RunId {
         let ms = u128::from(wall.0 & 0xffff_ffff_ffff);

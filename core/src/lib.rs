@@ -5,13 +5,13 @@
 //!
 //! | floor | modules |
 //! |---|---|
-//! | 4 | `supervisor` |
-//! | 3 | `run`, `admit` |
+//! | 4 | [`supervisor`] |
+//! | 3 | [`run`], [`admit`] |
 //! | 2 | [`mod@distill`], [`policy`] |
-//! | 1 | [`wire`], [`record`], [`json`], [`event`], [`action`], [`config`], [`note`], [`machine`] |
-//! | 0 | [`time`], [`id`], [`rng`], [`limits`], [`error`], [`bytes`], [`preview`] |
+//! | 1 | [`wire`], [`record`], [`json`], [`event`], [`action`], [`config`], [`machine`], [`note`] |
+//! | 0 | [`time`], [`id`], [`rng`], [`limits`], [`error`], [`bytes`], [`preview`], [`units`] |
 //!
-//! The child's wing ([`agent`], `mcp`, [`model`]) is never imported by the floors above 1; a test holds that.
+//! The child's wing ([`agent`], [`mcp`], [`model`]) is never imported by the floors above 1; a test holds that.
 #![forbid(unsafe_code)]
 #![warn(clippy::wildcard_enum_match_arm, clippy::disallowed_types, clippy::disallowed_methods)]
 
@@ -22,6 +22,7 @@ pub mod limits;
 pub mod preview;
 pub mod rng;
 pub mod time;
+pub mod units;
 
 pub mod action;
 pub mod config;
@@ -35,5 +36,10 @@ pub mod distill;
 pub mod policy;
 pub mod record;
 
+pub mod admit;
+pub mod run;
+pub mod supervisor;
+
 pub mod agent;
+pub mod mcp;
 pub mod model;

@@ -8,6 +8,13 @@ pub const FRAME_BYTES: usize = 8 * 1024 * 1024;
 /// Nesting of one frame's CBOR (the top map is 1). Deeper is a protocol error (S2.1).
 pub const FRAME_DEPTH: usize = 64;
 
+/// Data items of one frame, keys and values each counted. More is a protocol error: an item of one byte can stand
+/// for a string or an element of two dozen bytes in memory, so bytes alone would not bound what a frame costs.
+pub const FRAME_ITEMS: usize = 256 * 1024;
+
+/// Bytes of one protocol error; the rest is cut and marked, for it may quote the peer.
+pub const PROTOCOL_ERROR_BYTES: usize = 600;
+
 /// Bytes queued towards one child. What would not fit is refused; a tool result that does not fit ends the
 /// child `failed: does not read` (S2.7).
 pub const CHILD_QUEUE_BYTES: u64 = 16 * 1024 * 1024;
@@ -37,6 +44,52 @@ pub const PREVIEW_BYTES: usize = 200;
 
 /// Bytes of one line from a stdio server; a longer one closes that server (S14.5).
 pub const MCP_LINE_BYTES: usize = 8 * 1024 * 1024;
+
+/// Tool calls open at one server; one more is answered with an error at once.
+pub const MCP_OPEN_CALLS: usize = 256;
+
+/// Tools of one server that are offered; the rest is left out with a warning.
+pub const MCP_TOOLS: usize = 2_048;
+
+/// Pages of one server's tool list that are read; the list is cut there with a warning.
+pub const MCP_TOOL_PAGES: usize = 256;
+
+/// Bytes of names, descriptions and schemas kept of one server; the tools after that are left out with a warning.
+pub const MCP_TOOL_BYTES: usize = 8 * 1024 * 1024;
+
+/// Characters of a tool's name, as many as a grant can spell; a tool with a longer one is left out.
+pub const MCP_TOOL_NAME_CHARS: usize = 256;
+
+/// Bytes of a tool's description that are kept; the rest is cut and marked.
+pub const MCP_DESCRIPTION_BYTES: usize = 16 * 1024;
+
+/// Bytes of one tool's schema; a tool with a longer one is left out.
+pub const MCP_SCHEMA_BYTES: usize = 256 * 1024;
+
+/// Bytes of a page cursor; a longer one ends the list with a warning.
+pub const MCP_CURSOR_BYTES: usize = 4 * 1024;
+
+/// Content parts of one tool result that are read; the rest is named by count.
+pub const MCP_PARTS: usize = 4_096;
+
+/// Messages of one batch (only protocol 2025-03-26 has them) that are read; the rest is counted as junk.
+pub const MCP_BATCH: usize = 1_024;
+
+/// Bytes of a server's own error message that reach the model; the rest is cut and marked.
+pub const MCP_ERROR_BYTES: usize = 4 * 1024;
+
+/// Bytes of the id of a server's request; a request with a longer one is not answered.
+pub const MCP_REQUEST_ID_BYTES: usize = 256;
+
+/// Answers to a server's own requests in one second; further requests are dropped and counted, so a server that
+/// asks without reading cannot grow the queue towards it.
+pub const MCP_REPLIES_PER_SECOND: u32 = 256;
+
+/// Log messages of one server passed on in one second; further ones are dropped and counted.
+pub const MCP_MESSAGES_PER_SECOND: u32 = 16;
+
+/// Progress of one call is reported at most this often.
+pub const MCP_PROGRESS_EVERY: Duration = Duration::from_secs(1);
 
 /// Bytes of the end of a server's stderr that are kept for its error message.
 pub const STDERR_TAIL_BYTES: usize = 4 * 1024;

@@ -38,3 +38,38 @@ pub struct Note {
     /// The rest, values as JSON scalars.
     pub fields: BTreeMap<String, serde_json::Value>,
 }
+
+/// Every event name the program logs, with its meaning. The documents list the same, and a test holds both.
+pub mod names {
+    /// Name and meaning, sorted by name.
+    pub const ALL: &[(&str, &str)] = &[
+        ("child.after_terminal", "a child sent frames after its terminal one; they are dropped"),
+        ("child.event", "a child's own event under a name that is not its kind to use"),
+        ("child.exit", "a child's process ended, and how"),
+        ("child.late_result", "a result came after the run's outcome was decided; it is dropped"),
+        ("child.protocol_error", "a child broke the control protocol and is killed"),
+        ("child.ready", "a child has read its first frame"),
+        ("child.spawn_failed", "a process could not be made"),
+        ("child.spawn_retry", "a process could not be made for want of resources; it is tried again"),
+        ("child.stderr", "a line of a child's stderr"),
+        ("child.stderr_dropped", "bytes of a child's stderr that were over the rate"),
+        ("child.stdin_closed", "a child takes no more frames"),
+        ("child.sweep_gave_up", "processes a dead child left could not be killed in time"),
+        ("child.swept", "processes a dead child left were killed"),
+        ("child.unhealthy", "a child was judged stuck, never ready, or past its hard deadline"),
+        ("daemon.stalled", "the daemon or the machine stood still; nobody is judged by it"),
+        ("drain.done", "a drain ended; nothing is left"),
+        ("drain.forced", "a drain's time is up or a second signal came; the rest is killed"),
+        ("drain.start", "a drain began: no new runs"),
+        ("prompt.ignored", "a second prompt, or one during a drain"),
+        ("reload.ignored", "SIGHUP where nothing can be reloaded"),
+        ("store.failed", "a record could not be saved; it is tried again"),
+        ("subagent.kill", "a run was killed, by whom and why"),
+        ("subagent.kill.escalated", "a signal was sent to a child's process group"),
+        ("subagent.refused", "a spawn or a handle call was turned down"),
+        ("subagent.result", "a run ended, and how"),
+        ("subagent.spawn", "a run's process is up"),
+        ("worker.result", "a conversation's turn ended, and how"),
+        ("worker.spawn", "a conversation's worker is up"),
+    ];
+}

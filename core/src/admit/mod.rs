@@ -1,0 +1,217 @@
+//! Admission: the one function every spawn goes through (S4.1), its gates in order (S4.2), and the permits
+//! that make "over the limit" impossible to write down (S4.7).
+//!
+//! Called by the supervisor for each `subagent.run`. A refusal makes no process, record or handle.
+
+mod args;
+mod rate;
+
+pub use args::RunArgs;
+
+use crate::config::SubagentLimits;
+use crate::error::Refusal;
+use crate::id::Handle;
+use crate::time::Instant;
+use rate::Bucket;
+
+/// The gates in the order they are tried. Those of later issues have their place here and no code: a spawn
+/// that would need one is refused by name in `well_formed`, never waved through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Gate {
+    /// Spawning is possible at all (S6.8): no drain has begun.
+    Draining,
+    // Template or surface resolves: its place is here.
+    /// There is something to do.
+    Instruction,
+    /// A mode this caller may ask for.
+    Mode,
+    /// Live subagents in the daemon.
+    Breadth,
+    /// Spawns of this one-shot run.
+    Total,
+    /// Depth minted from the requester's record (S4.4).
+    Depth,
+    // Budget left, then trifecta over the narrowed tools: their place is here.
+    /// Limits, priority and names are well-formed, nothing unknown was said.
+    WellFormed,
+    // Pressure: its place is here.
+    /// Token bucket; last, so that a refusal never costs a token.
+    Rate,
+}
+
+impl Gate {
+    /// Every gate that is built, in order.
+    pub const ORDER: [Gate; 8] = [
+        Gate::Draining,
+        Gate::Instruction,
+        Gate::Mode,
+        Gate::Breadth,
+        Gate::Total,
+        Gate::Depth,
+        Gate::WellFormed,
+        Gate::Rate,
+    ];
+
+    /// Its name in refusals and logs.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Gate::Draining => "draining",
+            Gate::Instruction => "instruction",
+            Gate::Mode => "mode",
+            Gate::Breadth => "breadth",
+            Gate::Total => "total",
+            Gate::Depth => "depth",
+            Gate::WellFormed => "well_formed",
+            Gate::Rate => "rate",
+        }
+    }
+}
+
+/// The right to be one live run. It cannot be cloned or made elsewhere, and a run cannot be made without one.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Permit(());
+
+/// What the gates look at besides their own counters.
+pub struct Applicant<'a> {
+    /// The call, parsed; what is wrong with it waits for its gate.
+    pub args: &'a RunArgs,
+    /// Depth of the run that asks, from its record.
+    pub requester_depth: u32,
+    /// A drain has begun.
+    pub draining: bool,
+    /// What is wrong with names and limits (servers, tools, sizes), found by the caller of `admit`.
+    pub problems: &'a [String],
+    /// Handles of the live runs, for the breadth refusal.
+    pub live: &'a mut dyn Iterator<Item = Handle>,
+}
+
+/// Counters behind the gates.
+#[derive(Debug)]
+pub struct Admission {
+    limits: SubagentLimits,
+    out: u32,
+    admitted: u32,
+    bucket: Bucket,
+}
+
+impl Admission {
+    /// Empty counters, a full bucket.
+    pub fn new(limits: SubagentLimits, now: Instant) -> Admission {
+        Admission { limits, out: 0, admitted: 0, bucket: Bucket::new(limits.rate, now) }
+    }
+
+    /// Permits that are out: admitted runs whose process is not yet known to be gone.
+    pub fn permits_out(&self) -> u32 {
+        self.out
+    }
+
+    /// Whether a run at `depth` may delegate at all: one more level fits.
+    pub fn depth_allows(&self, depth: u32) -> bool {
+        depth < self.limits.depth
+    }
+
+    /// Tries the gates in order; the first that says no decides.
+    pub fn admit(&mut self, applicant: Applicant<'_>, now: Instant) -> Result<Permit, Refusal> {
+        let mut applicant = applicant;
+        for gate in Gate::ORDER {
+            self.pass(gate, &mut applicant, now)?;
+        }
+        self.out += 1;
+        self.admitted = self.admitted.saturating_add(1);
+        Ok(Permit(()))
+    }
+
+    /// Takes a permit back; its run's process is gone or was never made.
+    pub fn give_back(&mut self, permit: Permit) {
+        let Permit(()) = permit;
+        debug_assert!(self.out > 0, "a permit came back that never went out");
+        self.out = self.out.saturating_sub(1);
+    }
+
+    fn pass(&mut self, gate: Gate, a: &mut Applicant<'_>, now: Instant) -> Result<(), Refusal> {
+        match gate {
+            Gate::Draining if a.draining => Err(refuse(
+                gate,
+                "draining: this daemon is stopping and starts no new runs".into(),
+                None,
+                "answer with what you have".into(),
+            )),
+            Gate::Instruction if a.args.instruction.trim().is_empty() => Err(refuse(
+                gate,
+                "instruction: it is missing or empty".into(),
+                None,
+                "say in `instruction` what the subagent is to do and what to return".into(),
+            )),
+            Gate::Mode => match &a.args.mode {
+                Ok(_) => Ok(()),
+                Err(problem) => {
+                    Err(refuse(gate, format!("mode: {problem}"), None, "use sync, async or detached".into()))
+                }
+            },
+            Gate::Breadth if self.out >= self.limits.breadth => Err(self.breadth(a.live)),
+            Gate::Total if self.admitted >= self.limits.total => Err(refuse(
+                gate,
+                format!("total: {} of {} spawns of this run are used", self.admitted, self.limits.total),
+                Some((self.limits.total.to_string(), self.admitted.to_string())),
+                "do the rest yourself, or raise limits.subagents.total".into(),
+            )),
+            Gate::Depth if !self.depth_allows(a.requester_depth) => Err(refuse(
+                gate,
+                format!("depth: this run is at depth {} of {}", a.requester_depth, self.limits.depth),
+                Some((self.limits.depth.to_string(), (u64::from(a.requester_depth) + 1).to_string())),
+                "do the work in this run, or raise limits.subagents.depth".into(),
+            )),
+            Gate::WellFormed if !(a.args.problems.is_empty() && a.problems.is_empty()) => {
+                let all: Vec<&str> = a.args.problems.iter().chain(a.problems).map(String::as_str).collect();
+                Err(refuse(gate, all.join("; "), None, "correct these and call again".into()))
+            }
+            Gate::Rate => self.bucket.take(now).map_err(|wait| {
+                let rate = self.limits.rate;
+                refuse(
+                    gate,
+                    format!(
+                        "rate: {} spawns per {} ms are used up; the next is free in {} ms",
+                        rate.burst,
+                        rate.per.as_millis(),
+                        wait.as_millis()
+                    ),
+                    Some((format!("{}/{}ms", rate.burst, rate.per.as_millis()), "0 left".into())),
+                    "wait that long, start fewer at once, or raise limits.subagents.rate".into(),
+                )
+            }),
+            Gate::Draining
+            | Gate::Instruction
+            | Gate::Breadth
+            | Gate::Total
+            | Gate::Depth
+            | Gate::WellFormed => Ok(()),
+        }
+    }
+
+    fn breadth(&self, live: &mut dyn Iterator<Item = Handle>) -> Refusal {
+        let limit = self.limits.breadth;
+        let names: Vec<String> = live.map(|h| h.to_string()).collect();
+        let names = match names.as_slice() {
+            [first, .., last] if names.len() > 4 => format!("{first} … {last}"),
+            few => few.join(", "),
+        };
+        let what = if names.is_empty() { String::new() } else { format!(" ({names})") };
+        refuse(
+            Gate::Breadth,
+            format!(
+                "breadth: {} of {limit} running{what}; await one or raise limits.subagents.breadth",
+                self.out
+            ),
+            Some((limit.to_string(), self.out.to_string())),
+            "await one of them, then call again".into(),
+        )
+    }
+}
+
+fn refuse(gate: Gate, message: String, against: Option<(String, String)>, hint: String) -> Refusal {
+    let (limit, observed) = against.unzip();
+    Refusal { gate: gate.name().into(), message, limit, observed, hint }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,80 @@
+//! The spawn rate: a token bucket over nanoseconds, exact at any instant and with any order of calls.
+
+use crate::config::Rate;
+use crate::time::{Duration, Instant};
+
+/// Refills continuously: one token every `per / burst`.
+#[derive(Debug)]
+pub(super) struct Bucket {
+    rate: Rate,
+    /// Tokens in units of 1/`per` nanoseconds each, so that no refill is lost to rounding.
+    level: u128,
+    at: Instant,
+}
+
+impl Bucket {
+    /// A full bucket.
+    pub(super) fn new(rate: Rate, now: Instant) -> Bucket {
+        Bucket { rate, level: full(rate), at: now }
+    }
+
+    /// Takes one token, or says how long until one is there.
+    pub(super) fn take(&mut self, now: Instant) -> Result<(), Duration> {
+        let gained = now.since(self.at).as_nanos().saturating_mul(u128::from(self.rate.burst));
+        self.level = self.level.saturating_add(gained).min(full(self.rate));
+        self.at = self.at.max(now);
+        let one = self.rate.per.as_nanos();
+        if self.level >= one {
+            self.level -= one;
+            return Ok(());
+        }
+        let missing = (one - self.level).div_ceil(u128::from(self.rate.burst).max(1));
+        Err(Duration::from_nanos(u64::try_from(missing).unwrap_or(u64::MAX)))
+    }
+}
+
+fn full(rate: Rate) -> u128 {
+    rate.per.as_nanos().saturating_mul(u128::from(rate.burst))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const RATE: Rate = Rate { burst: 8, per: Duration::from_secs(2) };
+
+    #[test]
+    fn burst_then_one_each_quarter_second() {
+        let mut b = Bucket::new(RATE, Instant::ZERO);
+        for _ in 0..8 {
+            assert_eq!(b.take(Instant::ZERO), Ok(()));
+        }
+        assert_eq!(b.take(Instant::ZERO), Err(Duration::from_millis(250)));
+        assert_eq!(b.take(Instant::from_millis(249)), Err(Duration::from_millis(1)));
+        assert_eq!(b.take(Instant::from_millis(250)), Ok(()));
+        assert_eq!(b.take(Instant::from_millis(250)), Err(Duration::from_millis(250)));
+    }
+
+    proptest! {
+        /// In any window of length w no more than burst + w/(per/burst) tokens are given, and waiting as long
+        /// as told is always enough.
+        #[test]
+        fn never_over_the_rate(steps in prop::collection::vec(0u64..400_000_000, 1..200)) {
+            let mut b = Bucket::new(RATE, Instant::ZERO);
+            let (mut now, mut given) = (Instant::ZERO, 0u64);
+            for step in steps {
+                now = now + Duration::from_nanos(step);
+                match b.take(now) {
+                    Ok(()) => given += 1,
+                    Err(wait) => {
+                        now = now + wait;
+                        prop_assert_eq!(b.take(now), Ok(()));
+                        given += 1;
+                    }
+                }
+                prop_assert!(given <= 8 + now.nanos() / 250_000_000);
+            }
+        }
+    }
+}

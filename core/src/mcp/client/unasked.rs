@@ -1,0 +1,66 @@
+//! What a server sends without being asked: its own requests and its notifications, both bounded.
+
+use super::Client;
+use crate::limits;
+use crate::mcp::Output;
+use crate::mcp::jsonrpc;
+use crate::mcp::preview::words;
+use crate::mcp::tally::Skipped;
+use crate::note::Level;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+impl Client {
+    /// A request of the server. `ping` is answered; sampling, roots and elicitation are not offered.
+    pub(super) fn asked(&mut self, id: &RawValue, method: &str) {
+        if id.get().len() > limits::MCP_REQUEST_ID_BYTES || !self.tally.may_reply(self.now) {
+            return self.skip(Skipped::Unanswered, "a request of the server was not answered", method);
+        }
+        let reply = match method {
+            "ping" => jsonrpc::empty_result(id),
+            other => {
+                self.skip(
+                    Skipped::Refused,
+                    "a request of the server was answered with method-not-found",
+                    other,
+                );
+                jsonrpc::method_not_found(id, other)
+            }
+        };
+        self.out.push_back(Output::Send(reply));
+    }
+
+    pub(super) fn notified(&mut self, method: &str, params: Option<&RawValue>) {
+        match method {
+            "notifications/progress" => self.progressed(params),
+            "notifications/message" if self.tally.may_log(self.now) => {
+                let text = params.map(|p| words(p, limits::PREVIEW_BYTES)).unwrap_or_default();
+                self.log(Level::Debug, "mcp.message", text);
+            }
+            "notifications/message" => {
+                self.skip(Skipped::Message, "log messages of the server came too fast", "")
+            }
+            "notifications/tools/list_changed" if self.tally.may_log(self.now) => {
+                let text = "the server says that its tools changed; the list made at its start stays in use";
+                self.log(Level::Info, "mcp.tools.changed", text.into());
+            }
+            other => self.skip(Skipped::Notification, "a notification was ignored", other),
+        }
+    }
+
+    fn progressed(&mut self, params: Option<&RawValue>) {
+        let params = params.and_then(|p| jsonrpc::object::<Progress<'_>>(p.get()).ok());
+        let id = params.and_then(|p| jsonrpc::own_id(p.token));
+        match id.and_then(|id| self.calls.progress(id, self.now)) {
+            Some((key, true)) => self.out.push_back(Output::Progress { key }),
+            Some((_, false)) => {}
+            None => self.skip(Skipped::Notification, "progress of a call that is not open was ignored", ""),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Progress<'a> {
+    #[serde(borrow, rename = "progressToken")]
+    token: &'a RawValue,
+}

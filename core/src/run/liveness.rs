@@ -1,0 +1,237 @@
+//! Whether a child lives (S9.1–S9.3). The control thread of a child answers pings by itself, so a child that
+//! is silent but answers is busy and left alone; one that does neither is stuck.
+
+use crate::config;
+use crate::time::{Duration, Instant};
+
+/// What is wrong with a child, or what to do about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// Send this ping.
+    Ping {
+        /// Its number.
+        seq: u64,
+    },
+    /// No `ready` in time.
+    NeverReady,
+    /// Neither frames nor pongs.
+    Stuck {
+        /// Since the last frame that shows progress.
+        silent: Duration,
+        /// Since the last pong.
+        no_pong: Duration,
+    },
+    /// Past its run's deadline and the grace.
+    HardDeadline,
+}
+
+/// One child's signs of life.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Liveness {
+    /// When it was spawned, moved by what it is not judged by.
+    since: Instant,
+    ready: bool,
+    last_frame: Instant,
+    last_pong: Instant,
+    next_ping: Instant,
+    /// Pings sent so far; their numbers are 1 to this.
+    sent: u64,
+    /// Highest number answered.
+    answered: u64,
+    sent_at: Instant,
+    hard_deadline: Instant,
+}
+
+impl Liveness {
+    /// A child that was just spawned, whose run may take `deadline`.
+    pub fn new(now: Instant, deadline: Duration, keys: &config::Liveness) -> Liveness {
+        Liveness {
+            since: now,
+            ready: false,
+            last_frame: now,
+            last_pong: now,
+            next_ping: now + keys.ping,
+            sent: 0,
+            answered: 0,
+            sent_at: now,
+            hard_deadline: now + deadline + keys.hard_deadline_grace,
+        }
+    }
+
+    /// Whether `ready` has come.
+    pub fn is_ready(&self) -> bool {
+        self.ready
+    }
+
+    /// The child said `ready`. `false` when it had said so before.
+    pub fn ready(&mut self, now: Instant) -> bool {
+        let first = !self.ready;
+        self.ready = true;
+        self.frame(now);
+        self.last_pong = self.last_pong.max(now);
+        first
+    }
+
+    /// Any frame but `pong`.
+    pub fn frame(&mut self, now: Instant) {
+        self.last_frame = self.last_frame.max(now);
+    }
+
+    /// A pong. Its round trip when it answers a ping that was sent and not yet answered; a made-up or old
+    /// number shows no life.
+    pub fn pong(&mut self, now: Instant, seq: u64) -> Option<Duration> {
+        if seq == 0 || seq > self.sent || seq <= self.answered {
+            return None;
+        }
+        self.answered = seq;
+        self.last_pong = now;
+        (seq == self.sent).then(|| now.since(self.sent_at))
+    }
+
+    /// Since the last frame that shows progress.
+    pub fn silent(&self, now: Instant) -> Duration {
+        now.since(self.last_frame)
+    }
+
+    /// Since the last pong.
+    pub fn no_pong(&self, now: Instant) -> Duration {
+        now.since(self.last_pong)
+    }
+
+    /// Nobody is judged by a gap in which the daemon or the machine stood still (S9.3).
+    pub fn forgive(&mut self, gap: Duration) {
+        for at in [
+            &mut self.since,
+            &mut self.last_frame,
+            &mut self.last_pong,
+            &mut self.next_ping,
+            &mut self.sent_at,
+            &mut self.hard_deadline,
+        ] {
+            *at = *at + gap;
+        }
+    }
+
+    /// When [`Liveness::judge`] has something to say.
+    pub fn due(&self, keys: &config::Liveness) -> Instant {
+        let first = self.next_ping.min(self.hard_deadline);
+        if self.ready { first.min(self.stuck_at(keys)) } else { first.min(self.since + keys.ready) }
+    }
+
+    /// What is due at `now`, worst first; call until it says `None` or a verdict ends the child.
+    pub fn judge(&mut self, now: Instant, keys: &config::Liveness) -> Option<Verdict> {
+        if now >= self.hard_deadline {
+            return Some(Verdict::HardDeadline);
+        }
+        if !self.ready && now >= self.since + keys.ready {
+            return Some(Verdict::NeverReady);
+        }
+        if self.ready && now >= self.stuck_at(keys) {
+            return Some(Verdict::Stuck { silent: self.silent(now), no_pong: self.no_pong(now) });
+        }
+        if now >= self.next_ping {
+            self.next_ping = now + keys.ping;
+            self.sent += 1;
+            self.sent_at = now;
+            return Some(Verdict::Ping { seq: self.sent });
+        }
+        None
+    }
+
+    fn stuck_at(&self, keys: &config::Liveness) -> Instant {
+        (self.last_frame + keys.progress).max(self.last_pong + keys.pong)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keys() -> config::Liveness {
+        config::Liveness::default()
+    }
+
+    fn at(s: u64) -> Instant {
+        Instant::from_millis(s * 1_000)
+    }
+
+    fn ready_child() -> Liveness {
+        let mut l = Liveness::new(at(0), Duration::from_secs(3600), &keys());
+        assert!(l.ready(at(0)));
+        l
+    }
+
+    #[test]
+    fn silent_but_answering_is_busy_for_as_long_as_it_answers() {
+        let mut l = ready_child();
+        for s in 1..=1500 {
+            while let Some(v) = l.judge(at(s), &keys()) {
+                let Verdict::Ping { seq } = v else { panic!("{v:?} at {s} s") };
+                assert!(l.pong(at(s), seq).is_some());
+            }
+        }
+        assert_eq!(l.silent(at(1500)), Duration::from_secs(1500));
+    }
+
+    #[test]
+    fn neither_frames_nor_pongs_is_stuck_at_the_later_bound() {
+        let mut l = ready_child();
+        l.frame(at(20));
+        assert_eq!(l.stuck_at(&keys()), at(140));
+        l.pong(at(20), 1);
+        let mut seen = Vec::new();
+        for s in 21..=140 {
+            while let Some(v) = l.judge(at(s), &keys()) {
+                if let Verdict::Ping { .. } = v {
+                    continue;
+                }
+                seen.push((s, v));
+                break;
+            }
+        }
+        assert_eq!(seen.len(), 1);
+        assert!(matches!(seen[0], (140, Verdict::Stuck { .. })), "{seen:?}");
+    }
+
+    #[test]
+    fn frames_alone_keep_it_healthy() {
+        let mut l = ready_child();
+        l.frame(at(119));
+        assert_eq!(l.stuck_at(&keys()), at(239));
+    }
+
+    #[test]
+    fn pongs_must_match_a_ping_that_was_sent() {
+        let mut l = ready_child();
+        assert_eq!(l.pong(at(1), 1), None, "before any ping");
+        assert_eq!(l.judge(at(3), &keys()), Some(Verdict::Ping { seq: 1 }));
+        assert_eq!(l.pong(at(3), 2), None);
+        assert_eq!(l.pong(at(4), 1), Some(Duration::from_secs(1)));
+        assert_eq!(l.pong(at(5), 1), None, "twice");
+    }
+
+    #[test]
+    fn ready_has_its_own_bound() {
+        let mut l = Liveness::new(at(0), Duration::from_secs(3600), &keys());
+        while l.judge(at(29), &keys()).is_some() {}
+        assert_eq!(l.judge(at(30), &keys()), Some(Verdict::NeverReady));
+    }
+
+    #[test]
+    fn a_gap_is_forgiven() {
+        let mut l = ready_child();
+        l.forgive(Duration::from_secs(100_000));
+        assert_eq!(l.judge(at(100_002), &keys()), None);
+        assert_eq!(l.judge(at(100_003), &keys()), Some(Verdict::Ping { seq: 1 }));
+    }
+
+    #[test]
+    fn the_hard_deadline_is_the_deadline_and_a_minute() {
+        let mut l = Liveness::new(at(0), Duration::from_secs(10), &keys());
+        l.ready(at(1));
+        while let Some(v) = l.judge(at(69), &keys()) {
+            assert!(matches!(v, Verdict::Ping { .. }), "{v:?}");
+        }
+        assert_eq!(l.judge(at(70), &keys()), Some(Verdict::HardDeadline));
+    }
+}

@@ -1,0 +1,228 @@
+//! One run in the supervisor's table: its record, its process, its channel and who waits for it.
+//!
+//! Two lives run side by side and must not be confused. The **outcome** is what the record says: it is decided
+//! once, made durable, and then told to whoever waits. The **process** is what the kernel has: it may live on
+//! for seconds after the outcome is decided, and holds the permit until it is gone.
+
+pub mod channel;
+pub mod ladder;
+pub mod liveness;
+pub mod process;
+pub mod stderr;
+
+use crate::action::Walls;
+use crate::admit::Permit;
+use crate::bytes::Json;
+use crate::config::Priority;
+use crate::id::NodeId;
+use crate::policy::grant::Grant;
+use crate::record::{Evidence, Record, ResultObject, Status, Tokens, UsageSum};
+use crate::time::{Duration, Instant};
+use crate::wire::message::{FailKind, LoopEvidence, Spawn, WaitingOn};
+use channel::Channel;
+use process::Process;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use stderr::Stderr;
+
+/// One run, in one process life.
+#[derive(Debug)]
+pub struct Run {
+    /// The durable row.
+    pub record: Record,
+    /// The run that asked, by node.
+    pub parent: Option<NodeId>,
+    /// Runs it asked for, in order.
+    pub children: Vec<NodeId>,
+    /// What the child will be handed; taken when it is.
+    pub payload: Option<Box<Spawn>>,
+    /// For the log.
+    pub trace_id: String,
+    /// This run's span.
+    pub span_id: String,
+    /// Kernel limits.
+    pub walls: Walls,
+    /// Its own time limit.
+    pub deadline: Duration,
+    /// Servers it was granted.
+    pub servers: Vec<String>,
+    /// Tools it was granted.
+    pub grant: Grant,
+    /// It was offered the delegation tools.
+    pub delegates: bool,
+    /// The right to be live; given back when the process is gone.
+    pub permit: Option<Permit>,
+    /// What the kernel has.
+    pub process: Process,
+    /// What is said.
+    pub channel: Channel,
+    /// What it grumbles.
+    pub stderr: Stderr,
+    /// What the record says, and how far that has come.
+    pub outcome: Outcome,
+    /// What the loop counted.
+    pub counted: LoopEvidence,
+    /// What gave out, when the child itself said so.
+    pub fault: Option<FailKind>,
+    /// Own use and everything below.
+    pub subtree: Tokens,
+    /// What it waits on, since when, at which step.
+    pub waiting: Option<(WaitingOn, Instant, u32)>,
+    /// Its open calls of supervisor tools.
+    pub requests: BTreeMap<u64, Request>,
+    /// Highest request id seen: ids are never used twice.
+    pub last_request: u64,
+    /// Who is told when its outcome is final.
+    pub waiters: Vec<Waiter>,
+    /// When its outcome was decided, for durations.
+    pub admitted: Instant,
+}
+
+/// What the record says about the end.
+#[derive(Debug)]
+pub enum Outcome {
+    /// Nothing yet.
+    Open,
+    /// Decided and being made durable.
+    Saving,
+    /// Decided; saving failed and is tried again.
+    Unsaved {
+        /// When.
+        at: Instant,
+        /// The wait after that.
+        wait: Duration,
+    },
+    /// Durable. The object every reader gets, the same bytes each time.
+    Final(Json),
+}
+
+impl Outcome {
+    /// Nothing changes it any more, durable or not.
+    pub fn is_decided(&self) -> bool {
+        match self {
+            Outcome::Open => false,
+            Outcome::Saving | Outcome::Unsaved { .. } | Outcome::Final(_) => true,
+        }
+    }
+}
+
+/// An open call of a supervisor tool.
+#[derive(Debug)]
+pub enum Request {
+    /// `subagent.run`: told when the run is up (async, detached) or has ended (sync).
+    Run {
+        /// The run that was made.
+        child: NodeId,
+        /// The caller waits for the end.
+        sync: bool,
+    },
+    /// `subagent.await`.
+    Await {
+        /// Whom for.
+        nodes: Vec<NodeId>,
+        /// One is enough.
+        any: bool,
+        /// Asked with `handle` and not `handles`: the answer is one object.
+        single: bool,
+        /// When it gives up.
+        until: Option<Instant>,
+    },
+    /// `subagent.kill`: told when the mark is durable.
+    Kill {
+        /// Whom.
+        node: NodeId,
+    },
+}
+
+/// Someone to tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Waiter {
+    /// The caller.
+    pub node: NodeId,
+    /// Its request.
+    pub request: u64,
+}
+
+impl Run {
+    /// Its process is up or on the way, as far as anybody knows.
+    pub fn is_live(&self) -> bool {
+        !self.outcome.is_decided()
+    }
+
+    /// The one result object (S6.1), as things stand.
+    pub fn object(&self) -> ResultObject {
+        ResultObject {
+            handle: self.record.handle,
+            run_id: self.record.run_id,
+            status: self.record.status,
+            result: self.record.result.clone(),
+            partial: self.record.partial,
+            error: self.record.error.clone(),
+            usage: UsageSum { own: self.record.usage, subtree: self.subtree },
+            evidence: self.evidence(),
+            attempt: self.record.attempt,
+        }
+    }
+
+    /// What an unfinished run answers (S6.1).
+    pub fn unfinished(&self) -> Value {
+        serde_json::json!({
+            "handle": self.record.handle,
+            "run_id": self.record.run_id,
+            "status": self.record.status,
+        })
+    }
+
+    fn evidence(&self) -> Evidence {
+        let duration = self.record.ended.map_or(0, |end| end.0.saturating_sub(self.record.created.0));
+        Evidence {
+            model_calls: self.counted.model_calls,
+            tool_calls: self.counted.tool_calls,
+            tool_errors: self.counted.tool_errors,
+            children: u32::try_from(self.children.len()).unwrap_or(u32::MAX),
+            duration_ms: duration,
+        }
+    }
+
+    /// When it wants a tick: its process, or a record that must be saved again.
+    pub fn due(&self, keys: &crate::config::Liveness) -> Option<Instant> {
+        let outcome = match &self.outcome {
+            Outcome::Unsaved { at, .. } => Some(*at),
+            Outcome::Open | Outcome::Saving | Outcome::Final(_) => None,
+        };
+        let requests = self.requests.values().filter_map(|r| match r {
+            Request::Await { until, .. } => *until,
+            Request::Run { .. } | Request::Kill { .. } => None,
+        });
+        outcome.into_iter().chain(self.process.due(keys)).chain(requests).min()
+    }
+}
+
+/// Nice value of a priority (S5.6).
+pub const fn nice(priority: Priority) -> i32 {
+    match priority {
+        Priority::Low => 10,
+        Priority::Normal => 0,
+        Priority::High => -5,
+    }
+}
+
+/// A terminal state as it is decided, before it is in the record.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ending {
+    /// What it became.
+    pub status: Status,
+    /// Distilled value.
+    pub result: Value,
+    /// `result` is not a full answer.
+    pub partial: bool,
+    /// Why it is not `completed`.
+    pub error: Option<String>,
+}
+
+impl Ending {
+    /// An ending without a value.
+    pub fn without_result(status: Status, error: impl Into<String>) -> Ending {
+        Ending { status, result: Value::Null, partial: false, error: Some(error.into()) }
+    }
+}

@@ -1,0 +1,283 @@
+//! How a run ends: decided once, made durable, then told; and what ends with it.
+
+use super::{Core, Write, ms};
+use crate::action::{Action, Actions, ChildSignal};
+use crate::bytes::Json;
+use crate::id::NodeId;
+use crate::limits;
+use crate::note::Level;
+use crate::record::Status;
+use crate::run::channel::Sent;
+use crate::run::ladder::{Push, Rung};
+use crate::run::process::Process;
+use crate::run::{Ending, Outcome, Request, Run, Waiter};
+use crate::wire::message::{Cancel, Down, Role, ToolResult};
+use serde_json::{Value, json};
+
+/// Room left in a frame around a tool result's value.
+const FRAME_ROOM: usize = 1024;
+
+impl Core {
+    /// Decides a run's outcome; the first decision stands. Saves it, and cancels what cannot outlive it.
+    pub(super) fn decide(&mut self, node: NodeId, ending: Ending, out: &mut Actions) {
+        let wall = self.now.wall;
+        let Some(run) = self.run(node) else { return };
+        if run.outcome.is_decided() {
+            return;
+        }
+        run.record.status = ending.status;
+        run.record.result = ending.result;
+        run.record.partial = ending.partial;
+        run.record.error = ending.error;
+        run.record.ended = Some(wall);
+        run.outcome = Outcome::Saving;
+        run.waiting = None;
+        self.persist(node, Write::Ending, out);
+        self.note_ending(node, out);
+        self.drop_requests(node, out);
+    }
+
+    fn note_ending(&self, node: NodeId, out: &mut Actions) {
+        let Some(run) = self.runs.get(&node) else { return };
+        let event = match run.record.role {
+            Role::Worker => "worker.result",
+            Role::Subagent => "subagent.result",
+        };
+        let mut note = self
+            .note(node, Level::Info, event)
+            .with("status", run.record.status.name())
+            .with("duration_ms", ms(self.now.mono.since(run.admitted)))
+            .with("input_tokens", run.record.usage.input)
+            .with("output_tokens", run.record.usage.output);
+        if let Some(error) = &run.record.error {
+            note = note.with("error", error.as_str());
+        }
+        out.push(note.into());
+    }
+
+    /// What a run that has ended was waiting for: its synchronous runs end with it (S6.7), and each open call
+    /// is still answered, for a child that is asked to cancel may be waiting on just that.
+    fn drop_requests(&mut self, node: NodeId, out: &mut Actions) {
+        let open: Vec<u64> =
+            self.runs.get(&node).map(|r| r.requests.keys().copied().collect()).unwrap_or_default();
+        for request in open {
+            let waits_on =
+                self.runs.get(&node).and_then(|r| r.requests.get(&request)).and_then(|r| match r {
+                    Request::Run { child, sync: true } => Some(*child),
+                    Request::Run { .. } | Request::Await { .. } | Request::Kill { .. } => None,
+                });
+            let why = json!({ "error": { "gate": "cancelled", "message": "this run has ended" } });
+            self.answer(node, request, true, &why, out);
+            if let Some(child) = waits_on {
+                self.cancel(child, "the run that waited for it has ended", out);
+            }
+        }
+    }
+
+    /// Cancels one run: the record at once, the process by the ladder (S9.4).
+    pub(super) fn cancel(&mut self, node: NodeId, why: &str, out: &mut Actions) {
+        if self.runs.get(&node).is_none_or(|run| run.outcome.is_decided()) {
+            return;
+        }
+        self.decide(node, Ending::without_result(Status::Cancelled, why), out);
+        self.push_ladder(node, Push::Ask, out);
+    }
+
+    /// Enters a process's ladder, or hurries it, and takes the rungs that are due at once. Without a process
+    /// there is nothing to climb: what has no pid yet is dealt with when it gets one.
+    pub(super) fn push_ladder(&mut self, node: NodeId, push: Push, out: &mut Actions) {
+        let (now, keys) = (self.now.mono, self.config.kill);
+        if let Some(run) = self.run(node)
+            && let Process::Alive(alive) = &mut run.process
+        {
+            alive.ladder.push(push, now, &keys);
+            self.climb(node, out);
+        } else if let Some(run) = self.run(node)
+            && let Process::Retrying { .. } = run.process
+        {
+            // Nobody will want the fork that is being waited for.
+            self.never_made(node, out);
+        }
+    }
+
+    /// Takes every rung that is due.
+    pub(super) fn climb(&mut self, node: NodeId, out: &mut Actions) {
+        let (now, keys) = (self.now.mono, self.config.kill);
+        while let Some(run) = self.run(node)
+            && let Process::Alive(alive) = &mut run.process
+            && let Some(rung) = alive.ladder.climb(now, &keys)
+        {
+            let after = ms(alive.ladder.age(now));
+            match rung {
+                Rung::None => {}
+                Rung::Cancel => {
+                    let reason = run.record.error.clone().unwrap_or_default();
+                    if let Sent::Frame(frame) = run.channel.send(&Down::Cancel(Cancel { reason })) {
+                        self.queue(node, frame, out);
+                    }
+                }
+                Rung::Term => self.signal(node, ChildSignal::TermCont, "SIGTERM", after, out),
+                Rung::Kill => self.signal(node, ChildSignal::Kill, "SIGKILL", after, out),
+            }
+        }
+    }
+
+    fn signal(&mut self, node: NodeId, signal: ChildSignal, name: &str, after_ms: u64, out: &mut Actions) {
+        out.push(Action::Signal { node, signal });
+        out.push(
+            self.note(node, Level::Info, "subagent.kill.escalated")
+                .with("signal", name)
+                .with("after_ms", after_ms)
+                .into(),
+        );
+    }
+
+    /// A save is durable.
+    pub(super) fn stored(&mut self, seq: u64, out: &mut Actions) {
+        match self.writes.remove(&seq) {
+            Some((node, Write::Intent)) => self.intent_stored(node, out),
+            Some((node, Write::Ending)) => self.ending_stored(node, out),
+            None => {}
+        }
+    }
+
+    /// A save failed. An intent that cannot be saved starts nothing; an ending is kept and tried again.
+    pub(super) fn store_failed(&mut self, seq: u64, error: &str, retryable: bool, out: &mut Actions) {
+        let now = self.now.mono;
+        let Some((node, write)) = self.writes.remove(&seq) else { return };
+        match write {
+            Write::Intent => self.intent_failed(node, error, out),
+            Write::Ending => {
+                let note = self.note(node, Level::Warn, "store.failed").with("error", error);
+                out.push(note.with("retryable", retryable).into());
+                let Some(run) = self.run(node) else { return };
+                let (first, _) = limits::STORE_RETRY;
+                run.outcome = Outcome::Unsaved { at: now + first, wait: first };
+            }
+        }
+    }
+
+    /// An ending that could not be saved is due again.
+    pub(super) fn save_again(&mut self, node: NodeId, out: &mut Actions) {
+        let Some(run) = self.run(node) else { return };
+        if let Outcome::Unsaved { .. } = run.outcome {
+            run.outcome = Outcome::Saving;
+            self.persist(node, Write::Ending, out);
+        }
+    }
+
+    /// The outcome is final: whoever waits is told, once, with the same bytes.
+    fn ending_stored(&mut self, node: NodeId, out: &mut Actions) {
+        let Some(run) = self.run(node) else { return };
+        if !matches!(run.outcome, Outcome::Saving) {
+            return;
+        }
+        let object = run.object();
+        let json = serde_json::to_value(&object).map(|v| Json::of(&v)).unwrap_or_default();
+        run.outcome = Outcome::Final(json);
+        let fault = run.fault;
+        let waiters = std::mem::take(&mut run.waiters);
+        if run.record.role == Role::Worker {
+            out.push(Action::Deliver { result: Box::new(object), fault });
+            self.conversation_answered(node);
+        }
+        for waiter in waiters {
+            self.tell(waiter.node, waiter.request, out);
+        }
+    }
+
+    /// Answers a request whose condition may have come true.
+    pub(super) fn tell(&mut self, node: NodeId, request: u64, out: &mut Actions) {
+        let Some(asked) = self.runs.get(&node).and_then(|run| run.requests.get(&request)) else { return };
+        let (value, others) = match asked {
+            Request::Run { child, .. } | Request::Kill { node: child } => {
+                (self.final_object(*child), Vec::new())
+            }
+            Request::Await { nodes, any, single, .. } => {
+                (self.awaited(nodes, *any, *single, false), nodes.clone())
+            }
+        };
+        if let Some(value) = value {
+            self.answer_json(node, request, false, value, out);
+            self.wait_no_longer(&others, Waiter { node, request });
+        }
+    }
+
+    /// A run's final object, if it is final.
+    pub(super) fn final_object(&self, node: NodeId) -> Option<Json> {
+        match &self.runs.get(&node)?.outcome {
+            Outcome::Final(json) => Some(json.clone()),
+            Outcome::Open | Outcome::Saving | Outcome::Unsaved { .. } => None,
+        }
+    }
+
+    /// Answers one open request, exactly once.
+    pub(super) fn answer(
+        &mut self,
+        node: NodeId,
+        request: u64,
+        error: bool,
+        value: &Value,
+        out: &mut Actions,
+    ) {
+        self.answer_json(node, request, error, Json::of(value), out);
+    }
+
+    pub(super) fn answer_json(
+        &mut self,
+        node: NodeId,
+        request: u64,
+        error: bool,
+        value: Json,
+        out: &mut Actions,
+    ) {
+        let Some(run) = self.run(node) else { return };
+        run.requests.remove(&request);
+        let (error, value) = if value.0.len() > limits::FRAME_BYTES - FRAME_ROOM {
+            (true, Json::of(&too_large(value.0.len())))
+        } else {
+            (error, value)
+        };
+        match run.channel.send(&Down::ToolResult(ToolResult { id: request, error, value })) {
+            Sent::Frame(frame) => self.queue(node, frame, out),
+            Sent::Closed => {}
+            Sent::Full => self.does_not_read(node, out),
+        }
+    }
+
+    /// A child whose queue is full of what it asked for (S2.7).
+    fn does_not_read(&mut self, node: NodeId, out: &mut Actions) {
+        let Some(run) = self.run(node) else { return };
+        run.channel.close();
+        self.decide(node, Ending::without_result(Status::Failed, "does not read"), out);
+        self.push_ladder(node, Push::Insist, out);
+    }
+
+    /// A run and everything it delegated, nearest first.
+    pub(super) fn subtree(&self, node: NodeId) -> Vec<NodeId> {
+        let mut all = vec![node];
+        let mut at = 0;
+        while let Some(next) = all.get(at) {
+            if let Some(run) = self.runs.get(next) {
+                all.extend(run.children.iter().copied());
+            }
+            at += 1;
+        }
+        all
+    }
+}
+
+impl Run {
+    /// Its outcome is final and its process is gone: nothing more will happen to it.
+    pub(super) fn is_over(&self) -> bool {
+        matches!(self.outcome, Outcome::Final(_)) && matches!(self.process, Process::Gone)
+    }
+}
+
+fn too_large(bytes: usize) -> Value {
+    json!({ "error": {
+        "gate": "size",
+        "message": format!("the answer has {bytes} bytes and a frame holds {}", limits::FRAME_BYTES),
+        "hint": "ask for one handle at a time, or for a smaller result",
+    } })
+}

@@ -1,0 +1,292 @@
+//! The supervisor: routes each event to the run it concerns, keeps the timers, and answers the one question a
+//! driver asks, `poll_timeout`.
+//!
+//! | file | what it decides |
+//! |---|---|
+//! | `spawn` | from an admitted call or a prompt to a process that has its frame |
+//! | `frames` | what a child says |
+//! | `tools` | the calls of `subagent.*` |
+//! | `ending` | how a run ends, who is told, what ends with it |
+//! | `exit` | from the observed exit to the free pid |
+//! | `conversation` | the one-shot conversation, the drain, the end of the daemon |
+
+mod catalogue;
+mod conversation;
+mod ending;
+mod exit;
+mod frames;
+mod spawn;
+mod timers;
+mod tools;
+
+use crate::action::{Action, Actions};
+use crate::admit::Admission;
+use crate::config::Config;
+use crate::event::Event;
+use crate::id::{Handle, NodeId};
+use crate::limits;
+use crate::machine::{Deadline, Machine};
+use crate::note::{Level, Note};
+use crate::record::Status;
+use crate::rng::Rng;
+use crate::run::Run;
+use crate::time::{Instant, Now};
+use conversation::{Conversation, Drain};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use timers::Timers;
+
+/// The pure supervisor.
+#[derive(Debug)]
+pub struct Core {
+    config: Config,
+    rng: Rng,
+    now: Now,
+    runs: BTreeMap<NodeId, Run>,
+    by_handle: BTreeMap<Handle, NodeId>,
+    /// Runs that are over and done with, oldest first; trimmed at `limits::ENDED_RUNS`.
+    ended: VecDeque<NodeId>,
+    /// Runs that are not yet both final and gone.
+    busy: BTreeSet<NodeId>,
+    last_node: u64,
+    last_handle: u64,
+    last_seq: u64,
+    /// Saves that are out, by number: whose, and what for.
+    writes: BTreeMap<u64, (NodeId, Write)>,
+    admission: Admission,
+    timers: Timers,
+    /// Runs this event changed; their timers are set anew at its end.
+    touched: BTreeSet<NodeId>,
+    /// What each server offers, as a worker reported it.
+    offered: BTreeMap<String, Vec<String>>,
+    conversation: Conversation,
+    drain: Option<Drain>,
+    orphans_at: Option<Instant>,
+    leaked: u32,
+    exited: bool,
+}
+
+/// What a save is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Write {
+    /// Before the process is made.
+    Intent,
+    /// Before anybody is told of the end.
+    Ending,
+}
+
+impl Core {
+    /// A supervisor without runs.
+    pub fn new(config: Config, now: Now) -> Core {
+        let admission = Admission::new(config.subagents, now.mono);
+        let orphans_at = config.reap_orphans_always.then(|| now.mono + limits::ORPHAN_SWEEP);
+        Core {
+            config,
+            rng: Rng::new(0),
+            now,
+            runs: BTreeMap::new(),
+            by_handle: BTreeMap::new(),
+            ended: VecDeque::new(),
+            busy: BTreeSet::new(),
+            last_node: 0,
+            last_handle: 0,
+            last_seq: 0,
+            writes: BTreeMap::new(),
+            admission,
+            timers: Timers::default(),
+            touched: BTreeSet::new(),
+            offered: BTreeMap::new(),
+            conversation: Conversation::Idle,
+            drain: None,
+            orphans_at,
+            leaked: 0,
+            exited: false,
+        }
+    }
+
+    /// Permits that are out, for the debug assertion and the benchmarks.
+    pub fn permits_out(&self) -> u32 {
+        self.admission.permits_out()
+    }
+
+    /// Live runs by handle with their status, for a person.
+    pub fn statuses(&self) -> Vec<(Handle, Status)> {
+        self.by_handle
+            .iter()
+            .filter_map(|(handle, node)| self.runs.get(node).map(|run| (*handle, run.record.status)))
+            .collect()
+    }
+
+    fn route(&mut self, event: Event, out: &mut Actions) {
+        match event {
+            Event::Seeded { seed } => self.rng = Rng::new(seed),
+            Event::PromptSubmitted { text } => self.prompt_submitted(text, out),
+            Event::Tick => self.tick(out),
+            Event::ChildSpawned { node, pid } => self.child_spawned(node, pid, out),
+            Event::SpawnFailed { node, error, transient } => self.spawn_failed(node, &error, transient, out),
+            Event::ChildBytes { node, bytes } => self.child_bytes(node, &bytes, out),
+            Event::ChildEof { node } => self.child_eof(node, out),
+            Event::ChildStderr { node, bytes } => self.child_stderr(node, &bytes, out),
+            Event::ChildWrote { node, bytes } => {
+                if let Some(run) = self.run(node) {
+                    run.channel.wrote(bytes);
+                }
+            }
+            Event::ChildWriteFailed { node, error } => self.child_write_failed(node, &error, out),
+            Event::ExitObserved { node, exit } => self.exit_observed(node, exit, out),
+            Event::Swept { node, killed, remaining } => self.swept(node, killed, remaining, out),
+            Event::Reaped { node } => self.reaped(node, out),
+            Event::Stored { seq } => self.stored(seq, out),
+            Event::StoreFailed { seq, error, retryable } => self.store_failed(seq, &error, retryable, out),
+            Event::Signalled { signal } => self.signalled(signal, out),
+        }
+    }
+
+    /// Everything that is due, each run once: whatever a run's tick does moves its own due time past now.
+    fn tick(&mut self, out: &mut Actions) {
+        let now = self.now.mono;
+        for node in self.timers.due(now) {
+            self.tick_run(node, out);
+        }
+        if self.orphans_at.is_some_and(|at| at <= now) {
+            self.orphans_at = Some(now + limits::ORPHAN_SWEEP);
+            out.push(Action::ReapOrphans);
+        }
+        self.tick_conversation(out);
+    }
+
+    /// A run, to be changed: its timer is set anew when the event is done.
+    fn run(&mut self, node: NodeId) -> Option<&mut Run> {
+        self.touched.insert(node);
+        self.runs.get_mut(&node)
+    }
+
+    /// A run's log event with its names filled in.
+    fn note(&self, node: NodeId, level: Level, event: &str) -> NoteBuilder {
+        let run = self.runs.get(&node);
+        NoteBuilder(Note {
+            level,
+            event: event.to_owned(),
+            run_id: run.map(|r| r.record.run_id),
+            handle: run.and_then(|r| r.record.handle),
+            node: Some(node),
+            attempt: run.map(|r| r.record.attempt),
+            trace_id: run.map(|r| r.trace_id.clone()),
+            fields: BTreeMap::new(),
+        })
+    }
+
+    /// Forgives what the daemon's own standstill looks like: a timer that is overdue by more than
+    /// `limits::STALL_GAP` was not missed by the children (S9.3).
+    fn forgive_stall(&mut self, out: &mut Actions, previous: Instant) {
+        let now = self.now.mono;
+        let Some(due) = self.timers.first() else { return };
+        let gap = now.since(due.max(previous));
+        if gap <= limits::STALL_GAP {
+            return;
+        }
+        let nodes: Vec<NodeId> = self.busy.iter().copied().collect();
+        for node in nodes {
+            if let Some(run) = self.run(node)
+                && let crate::run::process::Process::Alive(alive) = &mut run.process
+            {
+                alive.liveness.forgive(gap);
+            }
+        }
+        let gap_ms = u64::try_from(gap.as_millis()).unwrap_or(u64::MAX);
+        out.push(daemon_note(Level::Warn, "daemon.stalled").with("gap_ms", gap_ms).into());
+    }
+
+    /// Sets the timers of what this event changed and looks whether the daemon is done.
+    fn settle(&mut self, out: &mut Actions) {
+        for node in std::mem::take(&mut self.touched) {
+            let Some(run) = self.runs.get(&node) else {
+                self.timers.clear(node);
+                continue;
+            };
+            self.timers.set(node, run.due(&self.config.liveness));
+            if self.busy.contains(&node) && run.is_over() {
+                self.busy.remove(&node);
+                self.ended.push_back(node);
+            }
+        }
+        while self.ended.len() > limits::ENDED_RUNS {
+            if let Some(run) = self.ended.pop_front().and_then(|node| self.runs.remove(&node))
+                && let Some(handle) = run.record.handle
+            {
+                self.by_handle.remove(&handle);
+            }
+        }
+        if self.busy.is_empty() && !self.config.reap_orphans_always {
+            self.orphans_at = None;
+        } else {
+            let at = self.now.mono + limits::ORPHAN_SWEEP;
+            self.orphans_at.get_or_insert(at);
+        }
+        self.exit_if_done(out);
+        debug_assert_eq!(
+            self.admission.permits_out() as usize,
+            self.runs.values().filter(|r| r.permit.is_some()).count(),
+            "permits out must equal the runs that hold one"
+        );
+    }
+}
+
+impl Machine for Core {
+    fn handle(&mut self, now: Now, event: Event, out: &mut Actions) {
+        if self.exited {
+            return;
+        }
+        let previous = self.now.mono;
+        // Clocks that a driver reads backwards never move the core back.
+        self.now = Now { mono: now.mono.max(previous), wall: now.wall };
+        self.forgive_stall(out, previous);
+        self.route(event, out);
+        self.settle(out);
+    }
+
+    fn poll_timeout(&self) -> Option<Deadline> {
+        if self.exited {
+            return None;
+        }
+        let runs = self.timers.first().map(|at| Deadline { at, why: "a run" });
+        let orphans = self.orphans_at.map(|at| Deadline { at, why: "orphans" });
+        [runs, orphans, self.conversation_due()].into_iter().flatten().min_by_key(|d| d.at)
+    }
+}
+
+/// Builds a log event.
+struct NoteBuilder(Note);
+
+impl NoteBuilder {
+    fn with(mut self, key: &str, value: impl Into<serde_json::Value>) -> NoteBuilder {
+        self.0.fields.insert(key.to_owned(), value.into());
+        self
+    }
+}
+
+impl From<NoteBuilder> for Action {
+    fn from(builder: NoteBuilder) -> Action {
+        Action::Note(builder.0)
+    }
+}
+
+fn daemon_note(level: Level, event: &str) -> NoteBuilder {
+    NoteBuilder(Note {
+        level,
+        event: event.to_owned(),
+        run_id: None,
+        handle: None,
+        node: None,
+        attempt: None,
+        trace_id: None,
+        fields: BTreeMap::new(),
+    })
+}
+
+/// Whole milliseconds, for log fields and answers.
+fn ms(duration: crate::time::Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,314 @@
+//! From an admitted call, or a prompt, to a process that has its first frame.
+//!
+//! The intent is durable before the effect: a run is recorded, then forked. Whoever asked hears the handle
+//! only when the process is there, so that a fork that fails is an answer and not a riddle.
+
+use super::{Core, Write, ms};
+use crate::action::{Action, Actions, SpawnFrame, Walls};
+use crate::admit::Permit;
+use crate::error::Refusal;
+use crate::id::{Handle, NodeId, RunId};
+use crate::limits;
+use crate::note::Level;
+use crate::policy::grant::Grant;
+use crate::record::{Record, Status, Tokens};
+use crate::run::channel::{Channel, Sent};
+use crate::run::ladder::{Ladder, Push};
+use crate::run::liveness::Liveness;
+use crate::run::process::{Alive, Process};
+use crate::run::stderr::Stderr;
+use crate::run::{Ending, Outcome, Request, Run};
+use crate::time::Duration;
+use crate::wire::message::{Down, LoopEvidence, Mode, Role, Spawn, Trace};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// What makes a run: the payload without the names that are minted here.
+pub(super) struct Plan {
+    pub(super) permit: Option<Permit>,
+    pub(super) parent: Option<NodeId>,
+    pub(super) call_id: Option<String>,
+    pub(super) principal: String,
+    pub(super) grant: Grant,
+    pub(super) walls: Walls,
+    pub(super) payload: Spawn,
+}
+
+impl Core {
+    /// Puts a run into the table and makes its intent durable.
+    pub(super) fn begin(&mut self, plan: Plan, out: &mut Actions) -> NodeId {
+        self.last_node += 1;
+        let node = NodeId(self.last_node);
+        let payload = plan.payload;
+        let record = Record {
+            run_id: payload.run_id,
+            handle: payload.handle,
+            node,
+            parent: plan.parent.and_then(|p| self.runs.get(&p)).map(|p| p.record.run_id),
+            call_id: plan.call_id,
+            depth: payload.depth,
+            principal: plan.principal,
+            role: payload.role,
+            mode: payload.mode,
+            status: Status::Spawned,
+            result: Value::Null,
+            partial: false,
+            error: None,
+            usage: Tokens::default(),
+            attempt: payload.attempt,
+            created: self.now.wall,
+            ended: None,
+        };
+        let run = Run {
+            record,
+            parent: plan.parent,
+            children: Vec::new(),
+            trace_id: payload.trace.trace_id.clone(),
+            span_id: payload.trace.span_id.clone(),
+            walls: plan.walls,
+            deadline: Duration::from_millis(payload.limits.deadline_ms),
+            servers: payload.servers.iter().map(|s| s.name.clone()).collect(),
+            grant: plan.grant,
+            delegates: !payload.own_tools.is_empty(),
+            permit: plan.permit,
+            process: Process::Recording,
+            channel: Channel::new(),
+            stderr: Stderr::default(),
+            outcome: Outcome::Open,
+            counted: LoopEvidence::default(),
+            fault: None,
+            subtree: Tokens::default(),
+            waiting: None,
+            requests: BTreeMap::new(),
+            last_request: 0,
+            waiters: Vec::new(),
+            admitted: self.now.mono,
+            payload: Some(Box::new(payload)),
+        };
+        if let Some(handle) = run.record.handle {
+            self.by_handle.insert(handle, node);
+        }
+        if let Some(parent) = plan.parent.and_then(|p| self.run(p)) {
+            parent.children.push(node);
+        }
+        self.runs.insert(node, run);
+        self.busy.insert(node);
+        self.touched.insert(node);
+        self.persist(node, Write::Intent, out);
+        node
+    }
+
+    /// Saves a run's record as it is now; the intent says `running`, which is what it will be.
+    pub(super) fn persist(&mut self, node: NodeId, write: Write, out: &mut Actions) {
+        let Some(run) = self.runs.get(&node) else { return };
+        let mut record = Box::new(run.record.clone());
+        if write == Write::Intent {
+            record.status = Status::Running;
+        }
+        self.last_seq += 1;
+        self.writes.insert(self.last_seq, (node, write));
+        out.push(Action::Persist { seq: self.last_seq, record });
+    }
+
+    /// The next short name; never used again.
+    pub(super) fn mint_handle(&mut self) -> Handle {
+        self.last_handle += 1;
+        Handle(self.last_handle)
+    }
+
+    /// A new run id and the trace context below `parent`.
+    pub(super) fn mint_names(&mut self, parent: Option<NodeId>) -> (RunId, Trace) {
+        let run_id = RunId::mint(self.now.wall, &mut self.rng);
+        let span_id = format!("{:016x}", self.rng.next_u64().max(1));
+        let above = parent.and_then(|p| self.runs.get(&p)).map(|p| (p.trace_id.clone(), p.span_id.clone()));
+        let (trace_id, parent_span_id) = match above {
+            Some((trace, span)) => (trace, Some(span)),
+            None => (format!("{:016x}{:016x}", self.rng.next_u64().max(1), self.rng.next_u64()), None),
+        };
+        (run_id, Trace { trace_id, span_id, parent_span_id })
+    }
+
+    /// The intent is durable: fork, unless the run was ended meanwhile.
+    pub(super) fn intent_stored(&mut self, node: NodeId, out: &mut Actions) {
+        let Some(run) = self.run(node) else { return };
+        if !matches!(run.process, Process::Recording) {
+            return;
+        }
+        if run.outcome.is_decided() {
+            self.never_made(node, out);
+        } else {
+            self.fork(node, 1, out);
+        }
+    }
+
+    /// The intent could not be saved: there is no run, and the caller is told why (S10.7).
+    pub(super) fn intent_failed(&mut self, node: NodeId, error: &str, out: &mut Actions) {
+        let message = format!("store: the run could not be recorded: {error}");
+        let Some(run) = self.run(node) else { return };
+        if !matches!(run.process, Process::Recording) {
+            return;
+        }
+        if run.record.role == Role::Worker || run.outcome.is_decided() {
+            self.never_made(node, out);
+            self.decide(node, Ending::without_result(Status::Failed, message), out);
+            return;
+        }
+        let refusal = Refusal {
+            gate: "store".into(),
+            message,
+            limit: None,
+            observed: None,
+            hint: "try again when the store works; nothing was started".into(),
+        };
+        let waiters = std::mem::take(&mut run.waiters);
+        self.forget(node);
+        for waiter in waiters {
+            self.answer_refusal(waiter.node, waiter.request, &refusal, out);
+        }
+    }
+
+    /// Takes a run that never came to be out of the table.
+    fn forget(&mut self, node: NodeId) {
+        let Some(mut run) = self.runs.remove(&node) else { return };
+        self.busy.remove(&node);
+        self.touched.insert(node);
+        if let Some(handle) = run.record.handle {
+            self.by_handle.remove(&handle);
+        }
+        if let Some(parent) = run.parent.and_then(|p| self.run(p)) {
+            parent.children.retain(|child| *child != node);
+        }
+        if let Some(permit) = run.permit.take() {
+            self.admission.give_back(permit);
+        }
+    }
+
+    fn fork(&mut self, node: NodeId, tries: usize, out: &mut Actions) {
+        let Some(run) = self.run(node) else { return };
+        run.process = Process::Spawning { tries };
+        let name = run.record.handle.map_or_else(|| "agentd:worker".to_owned(), |h| format!("agentd:{h}"));
+        out.push(Action::Spawn { node, name, walls: run.walls });
+    }
+
+    /// A retry is due.
+    pub(super) fn fork_again(&mut self, node: NodeId, tries: usize, out: &mut Actions) {
+        if self.runs.get(&node).is_some_and(|run| run.outcome.is_decided()) {
+            self.never_made(node, out);
+        } else {
+            self.fork(node, tries + 1, out);
+        }
+    }
+
+    /// The driver could not fork.
+    pub(super) fn spawn_failed(&mut self, node: NodeId, error: &str, transient: bool, out: &mut Actions) {
+        let now = self.now.mono;
+        let Some(run) = self.run(node) else { return };
+        let Process::Spawning { tries } = run.process else { return };
+        if transient && !run.outcome.is_decided() && tries <= limits::FORK_RETRIES.len() {
+            run.process = Process::Retrying { tries, at: now + limits::FORK_RETRIES[tries - 1] };
+            out.push(self.note(node, Level::Warn, "child.spawn_retry").with("error", error).into());
+            return;
+        }
+        out.push(self.note(node, Level::Warn, "child.spawn_failed").with("error", error).into());
+        self.never_made(node, out);
+        let why = format!("could not be started: {error}");
+        self.decide(node, Ending::without_result(Status::Failed, why), out);
+    }
+
+    /// The process exists: hand it its frame, or end it if nobody wants it any more.
+    pub(super) fn child_spawned(&mut self, node: NodeId, pid: u32, out: &mut Actions) {
+        let (now, keys) = (self.now.mono, self.config.liveness);
+        let Some(run) = self.run(node) else { return };
+        if !matches!(run.process, Process::Spawning { .. }) {
+            return;
+        }
+        let liveness = Liveness::new(now, run.deadline, &keys);
+        run.process = Process::Alive(Box::new(Alive { pid, since: now, liveness, ladder: Ladder::new() }));
+        if run.outcome.is_decided() {
+            // Killed while it was being forked: it has read nothing and holds nothing.
+            self.push_ladder(node, Push::Force, out);
+            return;
+        }
+        let Some(payload) = run.payload.take() else { return };
+        let message = Down::Spawn(payload);
+        let sent = run.channel.send(&message);
+        let Down::Spawn(payload) = message else { return };
+        if sent == Sent::Full {
+            // The gate measured it; only a bug in that measure leads here.
+            self.push_ladder(node, Push::Force, out);
+            self.decide(node, Ending::without_result(Status::Failed, "its first frame is too large"), out);
+            return;
+        }
+        out.push(Action::SendSpawn { node, payload: SpawnFrame(payload) });
+        run.record.status = Status::Running;
+        let (role, mode, depth) = (run.record.role, run.record.mode, run.record.depth);
+        let event = match role {
+            Role::Worker => "worker.spawn",
+            Role::Subagent => "subagent.spawn",
+        };
+        let after = ms(now.since(run.admitted));
+        out.push(
+            self.note(node, Level::Info, event)
+                .with("pid", pid)
+                .with("mode", mode_name(mode))
+                .with("depth", depth)
+                .with("after_ms", after)
+                .into(),
+        );
+        self.answer_started(node, out);
+    }
+
+    /// An asynchronous caller hears the handle.
+    fn answer_started(&mut self, node: NodeId, out: &mut Actions) {
+        let Some(run) = self.run(node) else { return };
+        if run.record.mode == Mode::Sync {
+            return;
+        }
+        let value = run.unfinished();
+        // Told once: from here on it is `await` that waits.
+        for waiter in std::mem::take(&mut run.waiters) {
+            let asked = self.runs.get(&waiter.node).and_then(|r| r.requests.get(&waiter.request));
+            if matches!(asked, Some(Request::Run { child, .. }) if *child == node) {
+                self.answer(waiter.node, waiter.request, false, &value, out);
+            } else if let Some(run) = self.run(node) {
+                run.waiters.push(waiter);
+            }
+        }
+    }
+
+    /// There is no process and there will be none.
+    pub(super) fn never_made(&mut self, node: NodeId, _out: &mut Actions) {
+        let Some(run) = self.run(node) else { return };
+        run.process = Process::Gone;
+        run.payload = None;
+        if let Some(permit) = run.permit.take() {
+            self.admission.give_back(permit);
+        }
+    }
+
+    /// Tells a caller that its spawn was turned down.
+    pub(super) fn answer_refusal(
+        &mut self,
+        node: NodeId,
+        request: u64,
+        refusal: &Refusal,
+        out: &mut Actions,
+    ) {
+        out.push(
+            self.note(node, Level::Info, "subagent.refused")
+                .with("gate", refusal.gate.as_str())
+                .with("message", refusal.message.as_str())
+                .into(),
+        );
+        self.answer(node, request, true, &json!({ "error": refusal }), out);
+    }
+}
+
+/// A mode's name in logs.
+pub(super) const fn mode_name(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Sync => "sync",
+        Mode::Async => "async",
+        Mode::Detached => "detached",
+    }
+}

@@ -1,0 +1,292 @@
+//! The supervisor against a desk that performs actions in the simplest lawful way. Races in the order of events
+//! are the simulator's; here each rule is looked at once, at its bound.
+
+mod admission;
+mod drain;
+mod endings;
+mod waits;
+
+use super::*;
+use crate::action::ChildSignal;
+use crate::bytes::{Bytes, Json};
+use crate::config::{Kill, Liveness, Priority, Rate, SpawnDefaults, SubagentLimits};
+use crate::event::Exit;
+use crate::record::ResultObject;
+use crate::time::{Duration, Wall};
+use crate::wire::message::{
+    Dialect, Files, LoopEnd, LoopEvidence, Mode, Model, Pong, Ready, RunLimits, RunResult, Server, Spawn,
+    State, ToolRequest, ToolResult, Tools, Transport, Usage, VERSION, WaitingOn,
+};
+use crate::wire::{Decoded, Down, DownDecoder, Encoder, Up};
+use serde_json::{Value, json};
+
+pub(super) fn config() -> Config {
+    let server = |name: &str| Server {
+        name: name.into(),
+        ns: None,
+        transport: Transport::Files(Files { root: "/srv".into(), write: false }),
+        allow: None,
+        exclude: vec![],
+        timeout_ms: 60_000,
+        start_timeout_ms: 60_000,
+        required: true,
+    };
+    Config {
+        agent: "test".into(),
+        instruction: "the agent's own text".into(),
+        model: Model { name: "mock".into(), dialect: Dialect::Mock(Bytes::default()) },
+        servers: vec![server("files"), server("repo")],
+        run: RunLimits {
+            steps: 500,
+            tokens: 2_000_000,
+            deadline_ms: 3_600_000,
+            repeats: 5,
+            tool_result_bytes: 65_536,
+        },
+        subagents: SubagentLimits {
+            breadth: 8,
+            total: 64,
+            depth: 2,
+            rate: Rate { burst: 100, per: Duration::from_secs(2) },
+        },
+        defaults: SpawnDefaults { mode: Mode::Sync, priority: Priority::Normal, limits: Default::default() },
+        liveness: Liveness::default(),
+        kill: Kill::default(),
+        drain_timeout: Duration::from_secs(25),
+        reap_orphans_always: false,
+        log_level: "info".into(),
+    }
+}
+
+/// A child as the desk sees it.
+#[derive(Default)]
+struct Child {
+    encoder: Encoder,
+    decoder: DownDecoder,
+    spawn: Option<Box<Spawn>>,
+    heard: Vec<Down>,
+    request: u64,
+    signals: Vec<ChildSignal>,
+}
+
+/// Performs actions at once, unless told to hold some back.
+pub(super) struct Desk {
+    pub(super) core: Core,
+    now_ms: u64,
+    children: BTreeMap<NodeId, Child>,
+    notes: Vec<Note>,
+    delivered: Vec<ResultObject>,
+    exit: Option<Action>,
+    hold_stored: bool,
+    held: Vec<Event>,
+    hold_spawns: bool,
+    records: Vec<crate::record::Record>,
+}
+
+impl Desk {
+    pub(super) fn new(config: Config) -> Desk {
+        Desk {
+            core: Core::new(config, Now { mono: Instant::ZERO, wall: Wall(1_000_000) }),
+            now_ms: 0,
+            children: BTreeMap::new(),
+            notes: vec![],
+            delivered: vec![],
+            exit: None,
+            hold_stored: false,
+            held: vec![],
+            hold_spawns: false,
+            records: vec![],
+        }
+    }
+
+    /// A desk whose worker is up and ready; its node is 1.
+    pub(super) fn with_worker(config: Config) -> (Desk, NodeId) {
+        let mut desk = Desk::new(config);
+        desk.event(Event::Seeded { seed: 7 });
+        desk.event(Event::PromptSubmitted { text: "go".into() });
+        let worker = NodeId(1);
+        desk.up(worker, &Up::Ready(Ready { v: VERSION }));
+        (desk, worker)
+    }
+
+    fn event(&mut self, event: Event) {
+        let mut queue = std::collections::VecDeque::from([event]);
+        while let Some(event) = queue.pop_front() {
+            let mut out = Actions::new();
+            let now = Now { mono: Instant::from_millis(self.now_ms), wall: Wall(1_000_000 + self.now_ms) };
+            self.core.handle(now, event, &mut out);
+            for action in out {
+                if let Some(answer) = self.perform(action) {
+                    queue.push_back(answer);
+                }
+            }
+        }
+    }
+
+    fn perform(&mut self, action: Action) -> Option<Event> {
+        assert!(self.exit.is_none(), "an action after the exit: {action:?}");
+        match action {
+            Action::Spawn { node, .. } => {
+                self.children.insert(node, Child::default());
+                let event = Event::ChildSpawned { node, pid: 1000 + node.0 as u32 };
+                if self.hold_spawns {
+                    self.held.push(event);
+                    None
+                } else {
+                    Some(event)
+                }
+            }
+            Action::SendSpawn { node, payload } => {
+                let child = self.child(node);
+                child
+                    .decoder
+                    .push(&Encoder::new().encode_down(&Down::Spawn(payload.0.clone())).expect("fits"));
+                assert!(matches!(child.decoder.next(), Some(Ok(Decoded::Message(_)))));
+                child.spawn = Some(payload.0);
+                None
+            }
+            Action::SendToChild { node, frame } => {
+                let child = self.child(node);
+                child.decoder.push(&frame);
+                for next in child.decoder.by_ref() {
+                    let Ok(Decoded::Message(down)) = next else { panic!("bad frame down: {next:?}") };
+                    child.heard.push(down);
+                }
+                Some(Event::ChildWrote { node, bytes: frame.len() as u64 })
+            }
+            Action::CloseStdin { .. } | Action::ReapOrphans => None,
+            Action::Signal { node, signal } => {
+                self.child(node).signals.push(signal);
+                None
+            }
+            Action::Sweep { node, .. } => Some(Event::Swept { node, killed: 0, remaining: 0 }),
+            Action::Reap { node } => Some(Event::Reaped { node }),
+            Action::Persist { seq, record } => {
+                self.records.push(*record);
+                let event = Event::Stored { seq };
+                if self.hold_stored {
+                    self.held.push(event);
+                    None
+                } else {
+                    Some(event)
+                }
+            }
+            Action::Note(note) => {
+                assert!(note.level != Level::Error, "{note:?}");
+                let known = crate::note::names::ALL.iter().any(|(name, _)| *name == note.event);
+                assert!(known || note.event.contains('.'), "an event nobody documented: {}", note.event);
+                self.notes.push(note);
+                None
+            }
+            Action::Deliver { result, .. } => {
+                self.delivered.push(*result);
+                None
+            }
+            exit @ Action::Exit { .. } => {
+                self.exit = Some(exit);
+                None
+            }
+        }
+    }
+
+    fn release(&mut self) {
+        self.hold_stored = false;
+        self.hold_spawns = false;
+        for event in std::mem::take(&mut self.held) {
+            self.event(event);
+        }
+    }
+
+    fn child(&mut self, node: NodeId) -> &mut Child {
+        self.children.get_mut(&node).unwrap_or_else(|| panic!("no process for {node}"))
+    }
+
+    fn up(&mut self, node: NodeId, up: &Up) {
+        let bytes = self.child(node).encoder.encode_up(up).expect("fits");
+        self.event(Event::ChildBytes { node, bytes: Bytes::from(bytes) });
+    }
+
+    /// A supervisor tool call; gives its id.
+    fn call(&mut self, node: NodeId, name: &str, args: Value) -> u64 {
+        let child = self.child(node);
+        child.request += 1;
+        let id = child.request;
+        let call_id = format!("call-{id}");
+        self.up(
+            node,
+            &Up::ToolRequest(ToolRequest { id, call_id, name: name.into(), args: Json::of(&args) }),
+        );
+        id
+    }
+
+    /// The one answer to a call, if it has come: whether it is an error, and its value.
+    fn answer(&mut self, node: NodeId, id: u64) -> Option<(bool, Value)> {
+        let answers: Vec<ToolResult> = self
+            .child(node)
+            .heard
+            .iter()
+            .filter_map(|d| match d {
+                Down::ToolResult(r) if r.id == id => Some(r.clone()),
+                Down::ToolResult(_) | Down::Spawn(_) | Down::Ping(_) | Down::Cancel(_) => None,
+            })
+            .collect();
+        assert!(answers.len() <= 1, "call {id} was answered {} times", answers.len());
+        answers.first().map(|r| (r.error, r.value.parse().expect("JSON")))
+    }
+
+    fn ready(&mut self, node: NodeId) {
+        self.up(node, &Up::Ready(Ready { v: VERSION }));
+    }
+
+    fn result(&mut self, node: NodeId, text: &str) {
+        self.up(
+            node,
+            &Up::Result(RunResult {
+                end: LoopEnd::Completed,
+                text: Some(text.into()),
+                partial: false,
+                error: None,
+                evidence: LoopEvidence { model_calls: 1, tool_calls: 0, tool_errors: 0 },
+            }),
+        );
+    }
+
+    fn exit(&mut self, node: NodeId, exit: Exit) {
+        self.event(Event::ExitObserved { node, exit });
+        self.event(Event::ChildEof { node });
+    }
+
+    fn finish(&mut self, node: NodeId, text: &str) {
+        self.result(node, text);
+        self.exit(node, Exit::Code(0));
+    }
+
+    /// Moves the clock to `ms`, ticking whenever the core asks.
+    fn advance_to(&mut self, ms: u64) {
+        while let Some(due) = self.core.poll_timeout().filter(|d| d.at <= Instant::from_millis(ms)) {
+            self.now_ms = self.now_ms.max(due.at.nanos().div_ceil(1_000_000));
+            self.event(Event::Tick);
+            let next = self.core.poll_timeout();
+            assert!(
+                next.is_none_or(|d| d.at > Instant::from_millis(self.now_ms)),
+                "{next:?} is past after a tick"
+            );
+        }
+        self.now_ms = ms;
+    }
+
+    /// Answers every ping a child was sent and not yet answered.
+    fn pong(&mut self, node: NodeId) {
+        let seq = self.child(node).heard.iter().rev().find_map(|d| match d {
+            Down::Ping(p) => Some(p.seq),
+            Down::ToolResult(_) | Down::Spawn(_) | Down::Cancel(_) => None,
+        });
+        if let Some(seq) = seq {
+            self.up(node, &Up::Pong(Pong { seq }));
+        }
+    }
+
+    fn noted(&self, event: &str) -> usize {
+        self.notes.iter().filter(|n| n.event == event).count()
+    }
+}

@@ -1,0 +1,149 @@
+//! Calls that name a handle: status, list, kill. Another principal's handle reads exactly as an unknown one.
+
+use super::{accept_only, arguments};
+use crate::action::Actions;
+use crate::bytes::Json;
+use crate::error::Refusal;
+use crate::id::{Handle, NodeId};
+use crate::json;
+use crate::limits;
+use crate::note::Level;
+use crate::record::Status;
+use crate::run::ladder::Push;
+use crate::run::{Ending, Request, Waiter};
+use crate::supervisor::Core;
+use serde_json::{Map, Value, json};
+
+impl Core {
+    pub(super) fn subagent_status(
+        &mut self,
+        node: NodeId,
+        id: u64,
+        args: &Map<String, Value>,
+        out: &mut Actions,
+    ) -> Result<(), Refusal> {
+        accept_only(args, &["handle"])?;
+        let of = self.owned(node, handle_arg(args)?)?;
+        let value = self.final_object(of).unwrap_or_else(|| Json::of(&self.status_of(of)));
+        self.answer_json(node, id, false, value, out);
+        Ok(())
+    }
+
+    pub(super) fn subagent_list(
+        &mut self,
+        node: NodeId,
+        id: u64,
+        args: &Map<String, Value>,
+        out: &mut Actions,
+    ) -> Result<(), Refusal> {
+        accept_only(args, &[])?;
+        let principal = self.runs.get(&node).map(|r| r.record.principal.clone()).unwrap_or_default();
+        let own = self.by_handle.values().copied();
+        let own: Vec<NodeId> =
+            own.filter(|n| self.runs.get(n).is_some_and(|r| r.record.principal == principal)).collect();
+        let runs: Vec<Value> = own.iter().map(|n| self.status_of(*n)).collect();
+        self.answer(node, id, false, &json!({ "runs": runs }), out);
+        Ok(())
+    }
+
+    pub(super) fn subagent_kill(
+        &mut self,
+        node: NodeId,
+        id: u64,
+        args: &Map<String, Value>,
+        out: &mut Actions,
+    ) -> Result<(), Refusal> {
+        accept_only(args, &["handle", "reason", "only"])?;
+        let target = self.owned(node, handle_arg(args)?)?;
+        let reason = match args.get("reason") {
+            None => "",
+            Some(Value::String(s)) => s.as_str(),
+            Some(_) => return Err(arguments("reason: accepted is a string".into())),
+        };
+        let only = match args.get("only") {
+            None => false,
+            Some(Value::Bool(b)) => *b,
+            Some(_) => return Err(arguments("only: accepted is true or false".into())),
+        };
+        let who = self.runs.get(&node).map(|r| r.record.principal.clone()).unwrap_or_default();
+        if let Some(value) = self.final_object(target) {
+            self.answer_json(node, id, false, value, out);
+        } else {
+            if let Some(run) = self.run(node) {
+                run.requests.insert(id, Request::Kill { node: target });
+            }
+            if let Some(run) = self.run(target) {
+                run.waiters.push(Waiter { node, request: id });
+            }
+        }
+        self.kill(target, &who, reason, only, out);
+        Ok(())
+    }
+
+    /// Kills a run, and what it delegated unless `only` (S9.4). A second kill changes nothing.
+    pub(in crate::supervisor) fn kill(
+        &mut self,
+        target: NodeId,
+        who: &str,
+        reason: &str,
+        only: bool,
+        out: &mut Actions,
+    ) {
+        let all = if only { vec![target] } else { self.subtree(target) };
+        let why = json::preview(reason, limits::PREVIEW_BYTES);
+        for node in all {
+            let error = match (node == target, reason.is_empty()) {
+                (true, true) => format!("killed by {who}"),
+                (true, false) => format!("killed by {who}: {why}"),
+                (false, _) => format!("the run that delegated it was killed by {who}"),
+            };
+            if self.runs.get(&node).is_none_or(|r| r.outcome.is_decided()) {
+                continue;
+            }
+            out.push(
+                self.note(node, Level::Info, "subagent.kill")
+                    .with("by", who)
+                    .with("reason", why.as_str())
+                    .into(),
+            );
+            // With `only`, what it delegated is left alone, synchronous runs included.
+            if only {
+                self.leave_children(node);
+            }
+            self.decide(node, Ending::without_result(Status::Cancelled, error), out);
+            self.push_ladder(node, Push::Ask, out);
+        }
+    }
+
+    /// Turns a run's waits for synchronous runs into waits that nothing hangs on.
+    fn leave_children(&mut self, node: NodeId) {
+        if let Some(run) = self.run(node) {
+            for request in run.requests.values_mut() {
+                if let Request::Run { sync, .. } = request {
+                    *sync = false;
+                }
+            }
+        }
+    }
+
+    /// The run behind a handle, if it is the caller's to name: another principal's reads as unknown (S6.5).
+    pub(super) fn owned(&self, caller: NodeId, handle: &str) -> Result<NodeId, Refusal> {
+        let principal = self.runs.get(&caller).map(|r| r.record.principal.as_str());
+        let found = handle.parse::<Handle>().ok().and_then(|h| self.by_handle.get(&h)).copied();
+        found.filter(|n| self.runs.get(n).map(|r| r.record.principal.as_str()) == principal).ok_or_else(
+            || Refusal {
+                gate: "handle".into(),
+                message: format!("unknown handle {}", json::preview(handle, limits::PREVIEW_BYTES)),
+                limit: None,
+                observed: None,
+                hint: "subagent_list shows the handles there are".into(),
+            },
+        )
+    }
+}
+
+fn handle_arg(args: &Map<String, Value>) -> Result<&str, Refusal> {
+    args.get("handle")
+        .and_then(Value::as_str)
+        .ok_or_else(|| arguments("handle: accepted is a handle such as sub-7".into()))
+}

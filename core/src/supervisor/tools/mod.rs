@@ -1,0 +1,85 @@
+//! The calls of `subagent.*`. Arguments are read strictly: a call that is not understood is answered with what
+//! is accepted, and does nothing.
+
+mod handles;
+mod run;
+mod waiting;
+
+use super::Core;
+use super::catalogue::{AWAIT, KILL, LIST, RUN, STATUS};
+use crate::action::Actions;
+use crate::error::Refusal;
+use crate::id::NodeId;
+use crate::json;
+use crate::limits;
+use crate::wire::message::ToolRequest;
+use serde_json::{Map, Value, json};
+
+impl Core {
+    /// One call of a supervisor tool. Every id is answered exactly once, now or later.
+    pub(super) fn tool_request(&mut self, node: NodeId, request: ToolRequest, out: &mut Actions) {
+        let Some(run) = self.run(node) else { return };
+        if request.id <= run.last_request {
+            self.protocol_error(node, "a `tool_request` id that is not above the last one", out);
+            return;
+        }
+        if run.requests.len() >= limits::OPEN_REQUESTS {
+            self.protocol_error(node, "too many open `tool_request`s", out);
+            return;
+        }
+        run.last_request = request.id;
+        let id = request.id;
+        if run.outcome.is_decided() {
+            let why = json!({ "error": { "gate": "cancelled", "message": "this run has ended" } });
+            self.answer(node, id, true, &why, out);
+            return;
+        }
+        let known = [RUN, AWAIT, STATUS, LIST, KILL].contains(&request.name.as_str());
+        if !run.delegates || !known {
+            // The same words for a tool that does not exist and one that is not offered here.
+            let name = json::preview(request.name, limits::PREVIEW_BYTES);
+            let why = json!({ "error": { "gate": "tool", "message": format!("unknown tool {name}") } });
+            self.answer(node, id, true, &why, out);
+            return;
+        }
+        if let Err(refusal) = self.dispatch(node, request, out) {
+            self.answer_refusal(node, id, &refusal, out);
+        }
+    }
+
+    fn dispatch(&mut self, node: NodeId, request: ToolRequest, out: &mut Actions) -> Result<(), Refusal> {
+        let args = json::object(&request.args.0, limits::ARGUMENT_BYTES, limits::ARGUMENT_DEPTH)
+            .map_err(|problem| arguments(problem.to_string()))?;
+        match request.name.as_str() {
+            RUN => self.subagent_run(node, request.id, request.call_id, &args, out),
+            AWAIT => self.subagent_await(node, request.id, &args, out),
+            STATUS => self.subagent_status(node, request.id, &args, out),
+            LIST => self.subagent_list(node, request.id, &args, out),
+            _ => self.subagent_kill(node, request.id, &args, out),
+        }
+    }
+}
+
+fn accept_only(args: &Map<String, Value>, accepted: &[&str]) -> Result<(), Refusal> {
+    match args.keys().find(|k| !accepted.contains(&k.as_str())) {
+        None => Ok(()),
+        Some(key) => {
+            let key = json::preview(key, limits::PREVIEW_BYTES);
+            Err(arguments(format!("{key}: unknown; accepted are {}", list(accepted))))
+        }
+    }
+}
+
+fn arguments(message: String) -> Refusal {
+    Refusal {
+        gate: "arguments".into(),
+        message,
+        limit: None,
+        observed: None,
+        hint: "correct the arguments and call again".into(),
+    }
+}
+
+fn list(names: &[&str]) -> String {
+    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+}

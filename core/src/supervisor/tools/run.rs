@@ -1,0 +1,209 @@
+//! `subagent.run`: what the caller asks for, narrowed to what it has itself, through the gates, into a run.
+
+use super::list;
+use crate::action::{Actions, Walls};
+use crate::admit::{Applicant, RunArgs};
+use crate::error::Refusal;
+use crate::id::{Handle, NodeId, RunId};
+use crate::json;
+use crate::limits;
+use crate::policy::grant::Grant;
+use crate::policy::registry::{self, Names};
+use crate::run::{Request, Waiter, nice};
+use crate::supervisor::catalogue::delegation_tools;
+use crate::supervisor::spawn::Plan;
+use crate::supervisor::{Core, ms};
+use crate::time::Duration;
+use crate::wire::Encoder;
+use crate::wire::message::{Down, Mode, Role, RunLimits, Server, Spawn, Trace, VERSION};
+use serde_json::{Map, Value};
+
+/// Room left in the first frame for values that the host puts in.
+const SPAWN_ROOM: usize = 64 * 1024;
+
+impl Core {
+    pub(super) fn subagent_run(
+        &mut self,
+        node: NodeId,
+        id: u64,
+        call_id: String,
+        object: &Map<String, Value>,
+        out: &mut Actions,
+    ) -> Result<(), Refusal> {
+        let args = RunArgs::read(object);
+        let granted = self.narrowed(node, &args);
+        let mut payload = self.payload(node, &args, &granted);
+        let mut problems = granted.problems;
+        problems.extend(too_large(&payload));
+        let (depth, principal) =
+            self.runs.get(&node).map(|r| (r.record.depth, r.record.principal.clone())).unwrap_or_default();
+        let mut live = self.runs.values().filter(|r| r.permit.is_some()).filter_map(|r| r.record.handle);
+        let applicant = Applicant {
+            args: &args,
+            requester_depth: depth,
+            draining: self.drain.is_some(),
+            problems: &problems,
+            live: &mut live,
+        };
+        let permit = self.admission.admit(applicant, self.now.mono)?;
+        // Names are minted only now: a refusal uses up no handle.
+        let (run_id, trace) = self.mint_names(Some(node));
+        payload.run_id = run_id;
+        payload.trace = trace;
+        payload.handle = Some(self.mint_handle());
+        let mode = payload.mode;
+        let walls = self.walls(&args);
+        let plan = Plan {
+            permit: Some(permit),
+            parent: Some(node),
+            call_id: Some(call_id),
+            principal,
+            grant: granted.grant,
+            walls,
+            payload,
+        };
+        let child = self.begin(plan, out);
+        if let Some(run) = self.run(child) {
+            run.waiters.push(Waiter { node, request: id });
+        }
+        if let Some(run) = self.run(node) {
+            run.requests.insert(id, Request::Run { child, sync: mode == Mode::Sync });
+        }
+        Ok(())
+    }
+
+    /// What the caller may give of what it has itself (S3.6), and what is wrong with what it named.
+    fn narrowed(&self, node: NodeId, args: &RunArgs) -> Narrowed {
+        let mut problems = Vec::new();
+        let own: Vec<&str> =
+            self.runs.get(&node).map(|r| r.servers.iter().map(String::as_str).collect()).unwrap_or_default();
+        let mut servers: Vec<Server> =
+            self.config.servers.iter().filter(|s| own.contains(&s.name.as_str())).cloned().collect();
+        if let Some(named) = &args.servers {
+            for name in named.iter().filter(|n| !own.contains(&n.as_str())) {
+                let name = json::preview(name, limits::PREVIEW_BYTES);
+                problems.push(format!("servers: unknown {name}; accepted are {}", list(&own)));
+            }
+            servers.retain(|s| named.contains(&s.name));
+        }
+        let above = self.runs.get(&node).map_or(Grant::NOTHING, |r| r.grant.clone());
+        let asked = match Grant::parse("tools", args.tools.as_deref()) {
+            Ok(grant) => grant,
+            Err(bad) => {
+                problems.extend(bad.iter().map(ToString::to_string));
+                Grant::NOTHING
+            }
+        };
+        let names = registry::names(&self.config.servers, &self.offered, &[]);
+        problems.extend(self.unmatched(&asked, &above, &servers, &names));
+        Narrowed { servers, grant: above.narrow(&asked), names, problems }
+    }
+
+    /// Patterns that match no tool of the granted servers, once all their lists are known.
+    fn unmatched(&self, asked: &Grant, above: &Grant, servers: &[Server], names: &Names) -> Vec<String> {
+        let mut problems: Vec<String> = above
+            .misses(asked)
+            .iter()
+            .map(|p| format!("tools: {p:?} is not among the tools of this run"))
+            .collect();
+        if servers.iter().any(|s| !self.offered.contains_key(&s.name)) {
+            return problems;
+        }
+        let there: Vec<&str> = names
+            .names
+            .iter()
+            .filter(|n| servers.iter().any(|s| s.name == n.server))
+            .map(|n| n.name.as_str())
+            .collect();
+        for pattern in asked.unmatched(there.iter().copied()) {
+            problems.push(format!("tools: {pattern:?} matches no tool; accepted are {}", list(&there)));
+        }
+        problems
+    }
+
+    /// What the child will be handed, still without the names that admission mints.
+    fn payload(&mut self, node: NodeId, args: &RunArgs, granted: &Narrowed) -> Spawn {
+        let depth = self.runs.get(&node).map_or(0, |r| r.record.depth) + 1;
+        let names = granted.names.names.iter();
+        let names = names.filter(|n| granted.servers.iter().any(|s| s.name == n.server)).cloned().collect();
+        let delegates = args.delegate && self.admission.depth_allows(depth);
+        Spawn {
+            v: VERSION,
+            // As long as the real ones, so that what is measured is what is sent.
+            run_id: RunId::NIL,
+            handle: Some(Handle(u64::MAX)),
+            depth,
+            attempt: 1,
+            role: Role::Subagent,
+            mode: args.mode.clone().ok().flatten().unwrap_or(self.config.defaults.mode),
+            trace: Trace {
+                trace_id: "0".repeat(32),
+                span_id: "0".repeat(16),
+                parent_span_id: Some("0".repeat(16)),
+            },
+            system: String::new(),
+            instruction: args.instruction.clone(),
+            context: args.context.clone(),
+            output_contract: args.output_contract.clone(),
+            servers: granted.servers.clone(),
+            tools: granted.grant.to_patterns(),
+            names,
+            own_tools: if delegates { delegation_tools() } else { Vec::new() },
+            model: self.config.model.clone(),
+            limits: self.run_limits(args),
+            log_level: self.config.log_level.clone(),
+        }
+    }
+
+    /// call > `subagents.defaults` > `limits.run`.
+    fn run_limits(&self, args: &RunArgs) -> RunLimits {
+        let (call, defaults, run) = (&args.limits, &self.config.defaults.limits, &self.config.run);
+        RunLimits {
+            steps: call.steps.or(defaults.steps).unwrap_or(run.steps),
+            tokens: call.tokens.or(defaults.tokens).unwrap_or(run.tokens),
+            deadline_ms: call.deadline.or(defaults.deadline).map_or(run.deadline_ms, ms),
+            repeats: run.repeats,
+            tool_result_bytes: run.tool_result_bytes,
+        }
+    }
+
+    fn walls(&self, args: &RunArgs) -> Walls {
+        let (call, defaults) = (&args.limits, &self.config.defaults.limits);
+        Walls {
+            memory: call.memory.or(defaults.memory),
+            cpu_seconds: call.cpu.or(defaults.cpu).map(whole_seconds),
+            nice: nice(args.priority.unwrap_or(self.config.defaults.priority)),
+        }
+    }
+}
+
+/// What a spawn may use.
+struct Narrowed {
+    servers: Vec<Server>,
+    grant: Grant,
+    names: Names,
+    problems: Vec<String>,
+}
+
+/// Whether the first frame would not fit; measured on the frame itself.
+fn too_large(payload: &Spawn) -> Option<String> {
+    let room = limits::FRAME_BYTES - SPAWN_ROOM;
+    let texts = payload.instruction.len() + payload.context.iter().map(|m| m.content.len()).sum::<usize>();
+    let over = |bytes: usize| {
+        format!(
+            "instruction and context: {bytes} bytes with what the run is given, at most {room} are accepted"
+        )
+    };
+    if texts > room {
+        return Some(over(texts));
+    }
+    match Encoder::new().encode_down(&Down::Spawn(Box::new(payload.clone()))) {
+        Ok(frame) if frame.len() <= room => None,
+        Ok(frame) => Some(over(frame.len())),
+        Err(_) => Some(over(limits::FRAME_BYTES)),
+    }
+}
+
+fn whole_seconds(duration: Duration) -> u64 {
+    duration.as_secs() + u64::from(duration.subsec_nanos() > 0)
+}

@@ -1,0 +1,161 @@
+//! Messages to frames. The one table of frame types is here; reading them back is `frame`'s.
+
+use super::cbor::{WriteError, Writer};
+use super::message::{Down, Up, VERSION};
+use crate::limits;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// Bytes of the length before a frame's body.
+pub(super) const PREFIX_BYTES: usize = 4;
+
+/// One direction's messages: what a frame's `t` can be, and the struct each stands for.
+pub trait Message: Sized {
+    /// All types of this direction, in the order of the enum.
+    const TYPES: &'static [&'static str];
+
+    /// This message's `t`.
+    fn frame_type(&self) -> &'static str;
+
+    /// Writes the struct inside, which becomes a map of its keys.
+    fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error>;
+
+    /// Reads the struct that `frame_type` names; `None` when it is no type of this direction.
+    fn read<'de, D: Deserializer<'de>>(frame_type: &str, deserializer: D) -> Option<Result<Self, D::Error>>;
+}
+
+macro_rules! messages {
+    ($direction:ident: $($frame_type:literal => $variant:ident),+ $(,)?) => {
+        impl Message for $direction {
+            const TYPES: &'static [&'static str] = &[$($frame_type),+];
+
+            fn frame_type(&self) -> &'static str {
+                match self {
+                    $($direction::$variant(_) => $frame_type,)+
+                }
+            }
+
+            fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                match self {
+                    $($direction::$variant(message) => message.serialize(serializer),)+
+                }
+            }
+
+            fn read<'de, D: Deserializer<'de>>(
+                frame_type: &str,
+                deserializer: D,
+            ) -> Option<Result<Self, D::Error>> {
+                match frame_type {
+                    $($frame_type => Some(Deserialize::deserialize(deserializer).map($direction::$variant)),)+
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+messages! { Down:
+    "spawn" => Spawn,
+    "ping" => Ping,
+    "cancel" => Cancel,
+    "tool_result" => ToolResult,
+}
+
+messages! { Up:
+    "ready" => Ready,
+    "pong" => Pong,
+    "event" => Event,
+    "state" => State,
+    "usage" => Usage,
+    "tools" => Tools,
+    "tool_request" => ToolRequest,
+    "result" => Result,
+    "failed" => Failed,
+}
+
+/// Numbers and frames the messages of one direction of one channel.
+#[derive(Debug, Clone)]
+pub struct Encoder {
+    next: u64,
+}
+
+impl Default for Encoder {
+    fn default() -> Encoder {
+        Encoder::new()
+    }
+}
+
+impl Encoder {
+    /// For a new channel: the first frame is number 1.
+    pub const fn new() -> Encoder {
+        Encoder { next: 1 }
+    }
+
+    /// One whole frame of a child, length prefix included.
+    pub fn encode_up(&mut self, message: &Up) -> Result<Vec<u8>, TooLarge> {
+        self.encode(message)
+    }
+
+    /// One whole frame of the supervisor, length prefix included.
+    pub fn encode_down(&mut self, message: &Down) -> Result<Vec<u8>, TooLarge> {
+        self.encode(message)
+    }
+
+    /// Appends one whole frame to `out`, so that many leave in one write. A message that is too large leaves
+    /// `out` and the numbering as they were.
+    pub fn append<M: Message>(&mut self, message: &M, out: &mut Vec<u8>) -> Result<(), TooLarge> {
+        let start = out.len();
+        out.extend_from_slice(&[0; PREFIX_BYTES]);
+        let mut writer = Writer::of_frame(out, limits::FRAME_BYTES, message.frame_type(), self.next);
+        let outcome = message.write(&mut writer);
+        let bytes = writer.written();
+        if bytes > limits::FRAME_BYTES {
+            out.truncate(start);
+            return Err(TooLarge { frame_type: message.frame_type(), bytes });
+        }
+        expect_written(outcome);
+        let prefix = u32::try_from(bytes).unwrap_or(u32::MAX).to_be_bytes();
+        out[start..start + PREFIX_BYTES].copy_from_slice(&prefix);
+        self.next += 1;
+        Ok(())
+    }
+
+    fn encode<M: Message>(&mut self, message: &M) -> Result<Vec<u8>, TooLarge> {
+        let mut out = Vec::with_capacity(128);
+        self.append(message, &mut out)?;
+        Ok(out)
+    }
+}
+
+/// Messages are structs of texts, integers, byte strings, lists and maps with text keys: none can be refused by
+/// the writer, whatever its values. A type that can is a mistake that the tests of every type find.
+fn expect_written(outcome: Result<(), WriteError>) {
+    if let Err(error) = outcome {
+        unreachable!("a message type that cannot be written: {error}");
+    }
+}
+
+/// A message that no frame can carry. Nothing was sent and its number goes to the next frame.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("a `{frame_type}` frame of {bytes} bytes, at most {} are accepted: send less", limits::FRAME_BYTES)]
+pub struct TooLarge {
+    /// The message's type.
+    pub frame_type: &'static str,
+    /// What its body would have come to.
+    pub bytes: usize,
+}
+
+/// Checks the `v` of a peer's first frame (S2.3). A different major is another protocol; a different minor only
+/// adds types and keys that the older side ignores.
+pub fn check_version(theirs: [u16; 2]) -> Result<(), String> {
+    let ([their_major, their_minor], [major, minor]) = (theirs, VERSION);
+    if their_major == major {
+        return Ok(());
+    }
+    Err(format!(
+        "the other end speaks version {their_major}.{their_minor} of the control protocol, this one \
+         {major}.{minor}: the binary was replaced while it ran; restart agentd, so that both ends are one build"
+    ))
+}
+
+#[cfg(test)]
+mod tests;

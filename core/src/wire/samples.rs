@@ -1,0 +1,301 @@
+//! Messages for the tests: one of each type with every key set, and arbitrary ones.
+
+use super::message::*;
+use super::{Down, Up};
+use crate::bytes::{Bytes, Json};
+use crate::id::{Handle, RunId};
+use proptest::collection::{btree_map, vec};
+use proptest::option;
+use proptest::prelude::*;
+
+pub(super) fn run_id() -> RunId {
+    "01939f3e-9a31-7c4b-8f00-0123456789ab".parse().expect("a run id")
+}
+
+pub(super) fn json(text: &str) -> Json {
+    Json(Bytes::from(text.as_bytes()))
+}
+
+pub(super) fn spawn() -> Spawn {
+    Spawn {
+        v: VERSION,
+        run_id: run_id(),
+        handle: Some(Handle(7)),
+        depth: 1,
+        attempt: 1,
+        role: Role::Subagent,
+        mode: Mode::Sync,
+        trace: Trace {
+            trace_id: "4bf92f3577b34da6a3ce929d0e0e4736".into(),
+            span_id: "00f067aa0ba902b7".into(),
+            parent_span_id: Some("b7ad6b7169203331".into()),
+        },
+        system: "You count.".into(),
+        instruction: "Count the lines of src.".into(),
+        context: vec![ContextMessage { role: ContextRole::User, content: "Ünïcode \u{1F980}".into() }],
+        output_contract: Some("one number".into()),
+        servers: vec![stdio_server(), files_server()],
+        tools: Some(vec!["files.*".into()]),
+        names: vec![ToolName { server: "fs".into(), tool: "grep".into(), name: "files.grep".into() }],
+        own_tools: vec![ToolDecl {
+            name: "subagent.run".into(),
+            description: "Delegates.".into(),
+            schema: json(r#"{"type":"object"}"#),
+        }],
+        model: Model {
+            name: "scripted".into(),
+            dialect: Dialect::Mock(Bytes::from(b"rules: []".as_slice())),
+        },
+        limits: RunLimits {
+            steps: 500,
+            tokens: 2_000_000,
+            deadline_ms: 3_600_000,
+            repeats: 5,
+            tool_result_bytes: 65_536,
+        },
+        log_level: "info".into(),
+    }
+}
+
+fn stdio_server() -> Server {
+    Server {
+        name: "shell".into(),
+        ns: None,
+        transport: Transport::Stdio(Stdio {
+            command: "npx".into(),
+            args: vec!["-y".into(), "server".into()],
+            env: [("TOKEN".to_owned(), "s3cret".to_owned())].into(),
+            cwd: Some("/srv/work".into()),
+        }),
+        allow: None,
+        exclude: vec!["rm*".into()],
+        timeout_ms: 60_000,
+        start_timeout_ms: 60_000,
+        required: false,
+    }
+}
+
+fn files_server() -> Server {
+    Server {
+        name: "fs".into(),
+        ns: Some("files".into()),
+        transport: Transport::Files(Files { root: "/srv/work".into(), write: false }),
+        allow: Some(vec!["grep".into(), "read".into()]),
+        exclude: vec![],
+        timeout_ms: 1,
+        start_timeout_ms: u64::MAX,
+        required: true,
+    }
+}
+
+/// One of each type, in the order of `Message::TYPES`.
+pub(super) fn every_down() -> Vec<Down> {
+    vec![
+        Down::Spawn(Box::new(spawn())),
+        Down::Ping(Ping { seq: 3 }),
+        Down::Cancel(Cancel { reason: "operator".into() }),
+        Down::ToolResult(ToolResult { id: 9, error: true, value: json(r#""no""#) }),
+    ]
+}
+
+/// One of each type, in the order of `Message::TYPES`.
+pub(super) fn every_up() -> Vec<Up> {
+    let evidence = LoopEvidence { model_calls: 3, tool_calls: 2, tool_errors: 1 };
+    vec![
+        Up::Ready(Ready { v: VERSION }),
+        Up::Pong(Pong { seq: 3 }),
+        Up::Event(Event {
+            level: "info".into(),
+            name: "mcp.connect".into(),
+            fields: [("server".to_owned(), "fs".to_owned())].into(),
+        }),
+        Up::State(State { waiting_on: WaitingOn::Tools(vec!["files.grep".into()]), step: 2 }),
+        Up::Usage(Usage { input: 1200, output: 80, cached: 1000, estimated: true, model: "scripted".into() }),
+        Up::Tools(Tools { server: "fs".into(), tools: vec!["grep".into(), "read".into()] }),
+        Up::ToolRequest(ToolRequest {
+            id: 9,
+            call_id: "call_1".into(),
+            name: "subagent.run".into(),
+            args: json(r#"{"instruction":"x"}"#),
+        }),
+        Up::Result(RunResult {
+            end: LoopEnd::ExhaustedSteps,
+            text: Some("half".into()),
+            partial: true,
+            error: Some("out of steps".into()),
+            evidence,
+        }),
+        Up::Failed(Failed { kind: FailKind::Server, error: "fs is gone".into(), text: None, evidence }),
+    ]
+}
+
+fn text() -> impl Strategy<Value = String> {
+    prop_oneof![4 => ".{0,12}", 1 => "x{300,900}"]
+}
+
+fn texts() -> impl Strategy<Value = Vec<String>> {
+    vec(text(), 0..4)
+}
+
+fn blob() -> impl Strategy<Value = Bytes> {
+    prop_oneof![4 => vec(any::<u8>(), 0..20), 1 => vec(any::<u8>(), 300..3000)].prop_map(Bytes::from)
+}
+
+/// Integers around every length that a head can have.
+fn number() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        any::<u64>(),
+        (0u32..64, 0u64..3).prop_map(|(shift, less)| (1u64 << shift).wrapping_sub(less)),
+        20u64..30,
+    ]
+}
+
+fn small() -> impl Strategy<Value = u32> {
+    number().prop_map(|n| u32::try_from(n & 0xffff_ffff).unwrap_or_default())
+}
+
+fn transport() -> impl Strategy<Value = Transport> {
+    let stdio = (text(), texts(), btree_map(text(), text(), 0..4), option::of(text()))
+        .prop_map(|(command, args, env, cwd)| Transport::Stdio(Stdio { command, args, env, cwd }));
+    let files = (text(), any::<bool>()).prop_map(|(root, write)| Transport::Files(Files { root, write }));
+    prop_oneof![stdio, files]
+}
+
+fn server() -> impl Strategy<Value = Server> {
+    let lists = (option::of(texts()), texts());
+    (text(), option::of(text()), transport(), lists, (number(), number()), any::<bool>()).prop_map(
+        |(name, ns, transport, (allow, exclude), (timeout_ms, start_timeout_ms), required)| Server {
+            name,
+            ns,
+            transport,
+            allow,
+            exclude,
+            timeout_ms,
+            start_timeout_ms,
+            required,
+        },
+    )
+}
+
+prop_compose! {
+    fn any_spawn()(
+        handle in option::of(number().prop_map(Handle)),
+        (depth, attempt, minor) in (small(), small(), any::<u16>()),
+        role in prop_oneof![Just(Role::Worker), Just(Role::Subagent)],
+        mode in prop_oneof![Just(Mode::Sync), Just(Mode::Async), Just(Mode::Detached)],
+        (system, instruction, log_level) in (text(), text(), text()),
+        context in vec((any::<bool>(), text()), 0..3),
+        output_contract in option::of(text()),
+        servers in vec(server(), 0..3),
+        tools in option::of(texts()),
+        names in vec((text(), text(), text()), 0..3),
+        own_tools in vec((text(), text(), blob()), 0..3),
+        playbook in blob(),
+        (steps, tokens, deadline_ms, repeats, tool_result_bytes) in (small(), number(), number(), small(), number()),
+    ) -> Spawn {
+        let who = |user| if user { ContextRole::User } else { ContextRole::Assistant };
+        Spawn {
+            v: [1, minor],
+            run_id: run_id(),
+            handle,
+            depth,
+            attempt,
+            role,
+            mode,
+            trace: spawn().trace,
+            system,
+            instruction,
+            context: context.into_iter().map(|(u, content)| ContextMessage { role: who(u), content }).collect(),
+            output_contract,
+            servers,
+            tools,
+            names: names.into_iter().map(|(server, tool, name)| ToolName { server, tool, name }).collect(),
+            own_tools: own_tools
+                .into_iter()
+                .map(|(name, description, schema)| ToolDecl { name, description, schema: Json(schema) })
+                .collect(),
+            model: Model { name: "m".into(), dialect: Dialect::Mock(playbook) },
+            limits: RunLimits { steps, tokens, deadline_ms, repeats, tool_result_bytes },
+            log_level,
+        }
+    }
+}
+
+/// Any message of the supervisor.
+pub(super) fn any_down() -> impl Strategy<Value = Down> {
+    prop_oneof![
+        any_spawn().prop_map(|spawn| Down::Spawn(Box::new(spawn))),
+        number().prop_map(|seq| Down::Ping(Ping { seq })),
+        text().prop_map(|reason| Down::Cancel(Cancel { reason })),
+        (number(), any::<bool>(), blob()).prop_map(|(id, error, value)| Down::ToolResult(ToolResult {
+            id,
+            error,
+            value: Json(value)
+        })),
+    ]
+}
+
+fn any_evidence() -> impl Strategy<Value = LoopEvidence> {
+    (small(), small(), small()).prop_map(|(model_calls, tool_calls, tool_errors)| LoopEvidence {
+        model_calls,
+        tool_calls,
+        tool_errors,
+    })
+}
+
+fn any_waiting() -> impl Strategy<Value = WaitingOn> {
+    prop_oneof![
+        Just(WaitingOn::Servers),
+        Just(WaitingOn::Model),
+        texts().prop_map(WaitingOn::Tools),
+        Just(WaitingOn::Supervisor),
+        Just(WaitingOn::Closing),
+    ]
+}
+
+fn any_end() -> impl Strategy<Value = LoopEnd> {
+    prop_oneof![
+        Just(LoopEnd::Completed),
+        Just(LoopEnd::Cancelled),
+        Just(LoopEnd::Refused),
+        Just(LoopEnd::ExhaustedSteps),
+        Just(LoopEnd::ExhaustedTokens),
+        Just(LoopEnd::Deadline),
+        Just(LoopEnd::LoopDetected),
+    ]
+}
+
+fn any_kind() -> impl Strategy<Value = FailKind> {
+    prop_oneof![
+        Just(FailKind::Spawn),
+        Just(FailKind::Server),
+        Just(FailKind::Model),
+        Just(FailKind::EmptyReply),
+        Just(FailKind::Internal),
+    ]
+}
+
+/// Any message of a child.
+pub(super) fn any_up() -> impl Strategy<Value = Up> {
+    let usage = (number(), number(), number(), any::<bool>(), text());
+    let result = (any_end(), option::of(text()), any::<bool>(), option::of(text()), any_evidence());
+    prop_oneof![
+        any::<u16>().prop_map(|minor| Up::Ready(Ready { v: [1, minor] })),
+        number().prop_map(|seq| Up::Pong(Pong { seq })),
+        (text(), text(), btree_map(text(), text(), 0..30))
+            .prop_map(|(level, name, fields)| Up::Event(Event { level, name, fields })),
+        (any_waiting(), small()).prop_map(|(waiting_on, step)| Up::State(State { waiting_on, step })),
+        usage.prop_map(|(input, output, cached, estimated, model)| {
+            Up::Usage(Usage { input, output, cached, estimated, model })
+        }),
+        (text(), vec(text(), 0..40)).prop_map(|(server, tools)| Up::Tools(Tools { server, tools })),
+        (number(), text(), text(), blob()).prop_map(|(id, call_id, name, args)| {
+            Up::ToolRequest(ToolRequest { id, call_id, name, args: Json(args) })
+        }),
+        result.prop_map(|(end, text, partial, error, evidence)| {
+            Up::Result(RunResult { end, text, partial, error, evidence })
+        }),
+        (any_kind(), text(), option::of(text()), any_evidence())
+            .prop_map(|(kind, error, text, evidence)| Up::Failed(Failed { kind, error, text, evidence })),
+    ]
+}

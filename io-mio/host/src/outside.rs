@@ -1,0 +1,46 @@
+//! What surrounds a reactor and is neither a child nor the core: the store, the log, the journal, secrets.
+//!
+//! Called by the reactor, implemented by the binary, embedders and tests. Nothing here may wait.
+
+use agentd_core::event::Event;
+use agentd_core::note::Note;
+use agentd_core::record::{Record, ResultObject};
+use agentd_core::time::Now;
+use agentd_core::wire::message;
+
+/// The rest of the program, as the reactor sees it.
+pub trait Outside {
+    /// Every event, before the core gets it: for the journal.
+    fn observe(&mut self, now: Now, event: &Event);
+
+    /// Why the core did something: for the log.
+    fn note(&mut self, now: Now, note: Note);
+
+    /// Saves a record, or begins to.
+    fn persist(&mut self, seq: u64, record: &Record) -> StoreAnswer;
+
+    /// The one-shot conversation has its answer.
+    fn deliver(&mut self, result: &ResultObject);
+
+    /// The first frame of a child, length prefix included, with the secrets put in.
+    ///
+    /// # Errors
+    /// The frame cannot be made (it is too large, a secret is gone); said of the child as a failed write.
+    fn encode_spawn(&mut self, spawn: &message::Spawn) -> Result<Vec<u8>, String>;
+}
+
+/// Whether a record is durable.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StoreAnswer {
+    /// It is; a store in memory.
+    Stored,
+    /// It is not.
+    Failed {
+        /// What the store said.
+        error: String,
+        /// It may succeed later.
+        retryable: bool,
+    },
+    /// The answer will be posted to the mailbox, as `Stored` or `StoreFailed`, once.
+    Later,
+}

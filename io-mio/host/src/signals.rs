@@ -1,0 +1,120 @@
+//! The signals that a supervisor takes, as something to poll, and the state that a wrapper left behind.
+//!
+//! Owns TERM, INT and HUP through a signalfd; SIGCHLD stays at its default, exits come by pidfd. Refuses to
+//! touch any other signal except in [`reset_inherited`], which a program that owns its process calls first
+//! thing in main and an embedder never calls. Called by the binary's start and by drivers.
+
+use agentd_core::event::SupervisorSignal;
+use nix::sys::signal::{SigSet, SigmaskHow, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+
+/// Signals of the supervisor, waiting to be read.
+#[derive(Debug)]
+pub struct Signals(SignalFd);
+
+impl Signals {
+    /// Blocks TERM, INT and HUP in the calling thread and opens a descriptor that reads them. Call it before the
+    /// first thread is started: a thread that does not block them would be ended by them.
+    ///
+    /// # Errors
+    /// `pthread_sigmask(3)` or `signalfd(2)`.
+    pub fn take() -> io::Result<Signals> {
+        let taken = taken();
+        taken.thread_block()?;
+        Ok(Signals(SignalFd::with_flags(&taken, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?))
+    }
+
+    /// The next one, if one waits. Several of a kind that arrive before they are read are one.
+    ///
+    /// # Errors
+    /// `read(2)` on the signalfd.
+    pub fn read(&mut self) -> io::Result<Option<SupervisorSignal>> {
+        loop {
+            match self.0.read_signal() {
+                Ok(Some(info)) => match i32::try_from(info.ssi_signo).map(Signal::try_from) {
+                    Ok(Ok(Signal::SIGTERM)) => return Ok(Some(SupervisorSignal::Term)),
+                    Ok(Ok(Signal::SIGINT)) => return Ok(Some(SupervisorSignal::Int)),
+                    Ok(Ok(Signal::SIGHUP)) => return Ok(Some(SupervisorSignal::Hup)),
+                    // The descriptor reads only the three above.
+                    Ok(_) | Err(_) => {}
+                },
+                Ok(None) => return Ok(None),
+                Err(nix::errno::Errno::EINTR) => {}
+                Err(e) => return Err(e.into()),
+            }
+        }
+    }
+}
+
+impl AsFd for Signals {
+    /// Readable while a signal waits.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// Undoes what a wrapper left ignored or blocked (F29): every ignored signal back at its default, none blocked.
+/// SIGPIPE stays ignored, as Rust's start has made it, so that a write to a closed pipe is an error and not an
+/// end; std makes it the default again in what it starts. Handlers, such as Rust's own for a stack overflow,
+/// stay.
+///
+/// Process-wide, so only for a program that owns its process, before its first thread.
+///
+/// # Errors
+/// `rt_sigaction(2)` or `pthread_sigmask(3)`.
+pub fn reset_inherited() -> io::Result<()> {
+    let unchangeable = [nix::libc::SIGKILL, nix::libc::SIGSTOP, nix::libc::SIGPIPE];
+    for signal in (1..=LAST_SIGNAL).filter(|signal| !unchangeable.contains(signal)) {
+        if is_ignored(signal)? {
+            set_default(signal)?;
+        }
+    }
+    nix::sys::signal::pthread_sigmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::empty()), None)?;
+    Ok(())
+}
+
+fn taken() -> SigSet {
+    [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP].into_iter().collect()
+}
+
+/// The kernel's last signal; the C library hides two of them, 32 and 33, which a wrapper may have left ignored
+/// none the less. Hence the bare system call.
+const LAST_SIGNAL: i32 = 64;
+
+/// The kernel's `struct sigaction`: the handler first, then flags, restorer and a mask of 64 bits. Room to spare.
+type KernelAction = [usize; 16];
+
+#[allow(unsafe_code)]
+fn is_ignored(signal: i32) -> io::Result<bool> {
+    let mut now: KernelAction = [0; 16];
+    // SAFETY: a null new action only asks; the kernel writes its struct, at most 40 bytes, into the 16 words.
+    let done = unsafe {
+        nix::libc::syscall(
+            nix::libc::SYS_rt_sigaction,
+            signal,
+            std::ptr::null::<KernelAction>(),
+            &raw mut now,
+            size_of::<u64>(),
+        )
+    };
+    if done == 0 { Ok(now[0] == nix::libc::SIG_IGN) } else { Err(io::Error::last_os_error()) }
+}
+
+#[allow(unsafe_code)]
+fn set_default(signal: i32) -> io::Result<()> {
+    let default: KernelAction = [0; 16];
+    // SAFETY: all zero is SIG_DFL with no flags and an empty mask, so no code of this process is made to run in
+    // signal context; the kernel reads its struct from the 16 words.
+    let done = unsafe {
+        nix::libc::syscall(
+            nix::libc::SYS_rt_sigaction,
+            signal,
+            &raw const default,
+            std::ptr::null_mut::<KernelAction>(),
+            size_of::<u64>(),
+        )
+    };
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
