@@ -1,11 +1,24 @@
 //! agentd as a library: what its one-line binaries call.
 #![forbid(unsafe_code)]
 
+pub mod child;
+pub mod config;
+pub mod environment;
 pub mod files;
+pub mod journal;
+pub mod keeper;
+pub mod log;
+mod poll;
 
 use std::process::ExitCode;
 
 /// The whole program: supervisor, child, keeper or client, by environment and arguments.
 pub fn main() -> ExitCode {
+    if std::env::var_os(environment::KEEPER).is_some() {
+        return keeper::main();
+    }
+    if std::env::var_os(environment::SUBAGENT).is_some() {
+        return child::main();
+    }
     ExitCode::SUCCESS
 }

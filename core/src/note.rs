@@ -61,6 +61,8 @@ pub mod names {
         ("drain.done", "a drain ended; nothing is left"),
         ("drain.forced", "a drain's time is up or a second signal came; the rest is killed"),
         ("drain.start", "a drain began: no new runs"),
+        ("journal.stopped", "the journal cannot be written any more; events from here on are not in it"),
+        ("log.dropped", "log lines that were lost because nobody read them in time"),
         ("prompt.ignored", "a second prompt, or one during a drain"),
         ("reload.ignored", "SIGHUP where nothing can be reloaded"),
         ("store.failed", "a record could not be saved; it is tried again"),

@@ -2,6 +2,7 @@
 //!
 //! | module | owns |
 //! |---|---|
+//! | [`entry`] | how a child and a keeper begin, and the clean slate of a server |
 //! | [`reactor`] | one turn of a driver's loop, all but the waiting |
 //! | [`ears`], [`outside`], [`mailbox`] | what a turn needs: a driver, the rest of the program, other threads |
 //! | [`hands`] | the process table and what is done to it |
@@ -18,6 +19,7 @@
 
 pub mod clock;
 pub mod ears;
+pub mod entry;
 pub mod error;
 pub mod hands;
 pub mod mailbox;

@@ -19,8 +19,9 @@ pub trait Outside {
     /// Saves a record, or begins to.
     fn persist(&mut self, seq: u64, record: &Record) -> StoreAnswer;
 
-    /// The one-shot conversation has its answer.
-    fn deliver(&mut self, result: &ResultObject);
+    /// The one-shot conversation has its answer; `fault` is what gave out, when its worker said so. Usage is as
+    /// known now, the final sums come with the loop's end.
+    fn deliver(&mut self, result: &ResultObject, fault: Option<message::FailKind>);
 
     /// The first frame of a child, length prefix included, with the secrets put in.
     ///

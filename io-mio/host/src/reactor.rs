@@ -17,6 +17,7 @@ use agentd_core::action::{Action, Actions};
 use agentd_core::bytes::Bytes;
 use agentd_core::event::{Event, SupervisorSignal};
 use agentd_core::machine::Machine;
+use agentd_core::record::UsageSum;
 use agentd_core::time::{Duration, Instant, Now};
 use std::collections::VecDeque;
 use std::os::fd::AsFd;
@@ -66,6 +67,8 @@ pub struct Ended {
     pub interrupted: Option<SupervisorSignal>,
     /// Processes that a sweep had to give up on.
     pub leaked: u32,
+    /// What the conversation and everything below it used.
+    pub usage: UsageSum,
 }
 
 /// What the driver does next.
@@ -193,8 +196,8 @@ impl<'a, M: Machine + ?Sized, O: Outside> Reactor<'a, M, O> {
         self.machine.handle(now, event, &mut actions);
         let mut ended = None;
         for action in actions.drain(..) {
-            if let Action::Exit { interrupted, leaked } = action {
-                ended = Some(Ended { interrupted, leaked });
+            if let Action::Exit { interrupted, leaked, usage } = action {
+                ended = Some(Ended { interrupted, leaked, usage });
                 break;
             }
             self.perform(now, action, ears);
@@ -225,7 +228,7 @@ impl<'a, M: Machine + ?Sized, O: Outside> Reactor<'a, M, O> {
                 StoreAnswer::Later => {}
             },
             Action::Note(note) => self.outside.note(now, note),
-            Action::Deliver(result) => self.outside.deliver(&result),
+            Action::Deliver { result, fault } => self.outside.deliver(&result, fault),
             // `tell` ends with it before it comes here.
             Action::Exit { .. } => {}
         }

@@ -34,7 +34,8 @@ impl Identity {
         self.send(Signal::KILL)
     }
 
-    pub(super) fn terminate(&self) -> bool {
+    /// Sends SIGTERM. Whether it reached exactly this process.
+    pub fn terminate(&self) -> bool {
         self.send(Signal::TERM)
     }
 

@@ -1,0 +1,76 @@
+//! The thread that asks the model.
+//!
+//! Owns the connection (so far: the scripted playbook) and the waits in a call, which an order to abandon ends at
+//! once. It answers every call that is not abandoned; the loop tells a late answer by its number. One call is open
+//! at a time: the loop never asks for two.
+
+use super::inbox::Inbox;
+use agentd_core::model::ModelRequest;
+use agentd_core::model::mock::Playbook;
+use agentd_core::time::Duration;
+use agentd_core::wire::message::Role;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::Instant;
+
+/// What the main thread asks for.
+pub(super) enum Order {
+    /// One model call.
+    Call {
+        /// The loop's number of it.
+        call: u64,
+        /// What to ask.
+        request: Box<ModelRequest>,
+    },
+    /// Nobody waits for this call any more.
+    Abandon {
+        /// The loop's number of it.
+        call: u64,
+    },
+}
+
+/// The thread's state.
+pub(super) struct Connection {
+    playbook: Playbook,
+    role: Role,
+    orders: Receiver<Order>,
+    inbox: Sender<Inbox>,
+}
+
+impl Connection {
+    /// A connection and where its orders go.
+    pub(super) fn new(playbook: Playbook, role: Role, inbox: Sender<Inbox>) -> (Connection, Sender<Order>) {
+        let (sender, orders) = channel();
+        (Connection { playbook, role, orders, inbox }, sender)
+    }
+
+    /// Serves orders until the main thread is gone.
+    pub(super) fn run(self) {
+        while let Ok(order) = self.orders.recv() {
+            // What is to be abandoned here has been answered already.
+            let Order::Call { call, request } = order else { continue };
+            let outcome = self.playbook.reply(&request, self.role);
+            if self.sleep(call, outcome.delay) {
+                // Without a receiver the process is ending.
+                let _ended = self.inbox.send(Inbox::Model { call, reply: outcome.reply });
+            }
+        }
+    }
+
+    /// Whether the time passed with the call still wanted.
+    fn sleep(&self, call: u64, delay: Duration) -> bool {
+        let until = Instant::now().checked_add(delay);
+        loop {
+            let left = until.map_or(Duration::MAX, |at| at.saturating_duration_since(Instant::now()));
+            if left.is_zero() {
+                return true;
+            }
+            match self.orders.recv_timeout(left) {
+                Ok(Order::Abandon { call: abandoned }) if abandoned == call => return false,
+                // An order about an earlier call changes nothing; a second call at a time is never asked for.
+                Ok(Order::Abandon { .. } | Order::Call { .. }) => {}
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return false,
+            }
+        }
+    }
+}

@@ -1,0 +1,353 @@
+//! One run on the main thread: feeds the loop what happens, does what the loop wants done.
+//!
+//! Owns who is asked for what and which answers are still wanted. Refuses answers nobody waits for. Made by
+//! [`super::run`], before any thread; [`super::connect`] and [`super::end`] are its first and last act.
+
+use super::clock::Clock;
+use super::connect::{Connected, bug};
+use super::control::{Control, Unread};
+use super::inbox::{self, Inbox, panic_text};
+use super::model::{self, Connection};
+use super::outbox::{Outbox, outbox};
+use super::server::{self, Launched, Link, Order, Pump, ServerEvent, Setup};
+use super::{Pipes, catalogue};
+use agentd_core::agent::{Input, Loop, Output, Terminal, ToolOutcome, ToolSource, ToolValue};
+use agentd_core::mcp;
+use agentd_core::model::ModelRequest;
+use agentd_core::model::mock::Playbook;
+use agentd_core::note::Level;
+use agentd_core::time::{Duration, Instant};
+use agentd_core::wire::message::{
+    Dialect, FailKind, Failed, LoopEnd, RunResult, Spawn, ToolRequest, ToolResult,
+};
+use agentd_core::wire::{DownDecoder, Encoder, Up};
+use agentd_host::process::Pid;
+use agentd_host::tree::{Below, Mode};
+use std::collections::{BTreeMap, BTreeSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::ExitCode;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+
+/// A run's process, with all its threads running.
+pub(super) struct Session {
+    pub(super) spawn: Box<Spawn>,
+    pub(super) clock: Clock,
+    /// When `ready` was said: the run's deadline counts from here.
+    pub(super) began: Instant,
+    pub(super) outbox: Outbox,
+    pub(super) servers: Vec<Attached>,
+    /// Nobody supervises this process any more.
+    pub(super) orphaned: bool,
+    pub(super) below: Option<Below>,
+    inbox: Receiver<Inbox>,
+    unread: Unread,
+    model: Option<Sender<model::Order>>,
+    /// A model call that waits for room in the outbox.
+    held: Option<(u64, Box<ModelRequest>)>,
+    /// Tool calls that are still wanted, by the loop's number, and who was asked.
+    open: BTreeMap<u64, Asked>,
+}
+
+/// A server's thread.
+pub(super) struct Attached {
+    pub(super) link: Link,
+    /// Its keeper, as long as it is not gone.
+    keeper: Option<Pid>,
+    /// Its keeper is gone.
+    pub(super) closed: bool,
+}
+
+/// Who was asked for a tool call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Asked {
+    Supervisor,
+    /// By index in the payload.
+    Server(usize),
+}
+
+/// Starts the keepers, then the threads, then works and ends.
+pub(super) fn run(
+    spawn: Box<Spawn>,
+    clock: Clock,
+    decoder: DownDecoder,
+    encoder: Encoder,
+    pipes: Pipes,
+) -> ExitCode {
+    let began = clock.now();
+    let below = if spawn.servers.is_empty() { None } else { Below::new(Mode::Subreaper).ok() };
+    let launched: Vec<_> =
+        spawn.servers.iter().map(|_| server::launch().map_err(|e| e.to_string())).collect();
+    let (sender, inbox) = channel();
+    let (outbox, pongs, writer) = outbox(pipes.stdout, encoder, sender.clone());
+    let (control, unread) = Control::new(pipes.stdin, decoder, pongs, sender.clone());
+    if let Err(error) = inbox::thread("writer".into(), sender.clone(), move || writer.run()) {
+        // Nothing can be said on stdout any more.
+        eprintln!("agentd: {error}");
+        return ExitCode::FAILURE;
+    }
+    let mut session = Session {
+        spawn,
+        clock,
+        began,
+        outbox,
+        servers: Vec::new(),
+        orphaned: false,
+        below,
+        inbox,
+        unread,
+        model: None,
+        held: None,
+        open: BTreeMap::new(),
+    };
+    let work = AssertUnwindSafe(|| {
+        let control = inbox::thread("control".into(), sender.clone(), move || control.run());
+        control.map_err(|error| failed(FailKind::Internal, error))?;
+        session.attach(launched, &sender)?;
+        session.open_model(&sender)?;
+        session.work()
+    });
+    let terminal = match catch_unwind(work) {
+        Ok(Ok(terminal) | Err(terminal)) => terminal,
+        Err(panic) => bug("main", &panic_text(panic.as_ref())),
+    };
+    session.end(terminal)
+}
+
+impl Session {
+    /// Gives each server its thread. One whose keeper could not be made has failed already.
+    fn attach(&mut self, launched: Vec<Result<Launched, String>>, inbox: &Sender<Inbox>) -> Result<(), Up> {
+        let internal = |error| failed(FailKind::Internal, error);
+        for (index, launched) in launched.into_iter().enumerate() {
+            let server = self.spawn.servers[index].clone();
+            let thread = format!("server {}", server.name);
+            let keeper = launched.as_ref().ok().and_then(|launched| launched.pid());
+            let setup = Setup { index, server, launched, inbox: inbox.clone(), clock: self.clock };
+            let (pump, link) = Pump::new(setup).map_err(|e| internal(e.to_string()))?;
+            inbox::thread(thread, inbox.clone(), move || pump.run()).map_err(internal)?;
+            self.servers.push(Attached { link, keeper, closed: false });
+        }
+        Ok(())
+    }
+
+    fn open_model(&mut self, inbox: &Sender<Inbox>) -> Result<(), Up> {
+        let Dialect::Mock(playbook) = &self.spawn.model.dialect;
+        let playbook = Playbook::from_json(playbook)
+            .map_err(|e| failed(FailKind::Spawn, format!("the playbook cannot be used: {e}")))?;
+        let (connection, orders) = Connection::new(playbook, self.spawn.role, inbox.clone());
+        let started = inbox::thread("model".into(), inbox.clone(), move || connection.run());
+        started.map_err(|error| failed(FailKind::Internal, error))?;
+        self.model = Some(orders);
+        Ok(())
+    }
+
+    /// Drives the loop to its terminal frame.
+    fn work(&mut self) -> Result<Up, Up> {
+        let Connected { tools, missing } = self.connect()?;
+        let mut agent = Loop::new(&self.spawn, tools, missing, self.began);
+        let mut out = Vec::new();
+        agent.handle(self.clock.now(), Input::Start, &mut out);
+        loop {
+            for output in std::mem::take(&mut out) {
+                if let Some(terminal) = self.perform(output) {
+                    return Ok(terminal);
+                }
+            }
+            let input = match self.receive(agent.poll_timeout()) {
+                None => Some(Input::Tick),
+                Some(message) => self.input_of(message)?,
+            };
+            if let Some(input) = input {
+                agent.handle(self.clock.now(), input, &mut out);
+            }
+        }
+    }
+
+    /// The next message; `None` when `until` is reached first.
+    pub(super) fn receive(&mut self, until: Option<Instant>) -> Option<Inbox> {
+        let wait = until.map_or(Duration::MAX, |at| self.clock.until(at));
+        // A flood of messages does not hold a deadline up.
+        if wait.is_zero() {
+            return None;
+        }
+        let message = match self.inbox.recv_timeout(wait) {
+            Ok(message) => message,
+            Err(RecvTimeoutError::Timeout) => return None,
+            // Threads that live as long as the process hold senders, so this means that they all died.
+            Err(RecvTimeoutError::Disconnected) => Inbox::OutputGone,
+        };
+        if matches!(message, Inbox::Cancel(_) | Inbox::ToolResult(_)) {
+            self.unread.read_one();
+        }
+        Some(message)
+    }
+
+    /// What a message means to the loop. `Err` ends the run without it.
+    fn input_of(&mut self, message: Inbox) -> Result<Option<Input>, Up> {
+        Ok(match message {
+            Inbox::Cancel(reason) => Some(Input::Cancel { reason }),
+            Inbox::SupervisorGone | Inbox::OutputGone => {
+                self.orphaned = true;
+                Some(Input::Cancel { reason: ORPHANED.to_owned() })
+            }
+            Inbox::Model { call, reply } => Some(Input::ModelReply { call, reply }),
+            Inbox::ToolResult(result) => self.answered(result),
+            Inbox::Server { index, event: ServerEvent::CallDone { key, outcome } } => {
+                let wanted = self.open.remove(&key) == Some(Asked::Server(index));
+                wanted.then(|| Input::ToolDone { call: key, outcome: outcome_of(outcome) })
+            }
+            Inbox::Server { index, event } => {
+                self.note_server(index, event);
+                None
+            }
+            Inbox::Writable => {
+                self.release_held();
+                None
+            }
+            Inbox::TerminalWritten => None,
+            Inbox::BadControl(error) => {
+                return Err(failed(FailKind::Internal, format!("control protocol error: {error}")));
+            }
+            Inbox::Panicked { thread, message } => return Err(bug(&thread, &message)),
+        })
+    }
+
+    fn answered(&mut self, result: ToolResult) -> Option<Input> {
+        if self.open.get(&result.id) != Some(&Asked::Supervisor) {
+            // Given up meanwhile, or never asked: nobody waits for it.
+            return None;
+        }
+        self.open.remove(&result.id);
+        let outcome = ToolOutcome { error: result.error, value: ToolValue::Json(result.value) };
+        Some(Input::ToolDone { call: result.id, outcome })
+    }
+
+    /// Does one thing the loop wants. `Some` is its end.
+    fn perform(&mut self, output: Output) -> Option<Up> {
+        match output {
+            Output::CallModel { call, request } => {
+                self.held = Some((call, request));
+                self.release_held();
+            }
+            Output::AbandonModel { call } => {
+                if self.held.take_if(|(held, _)| *held == call).is_none() {
+                    self.order_model(model::Order::Abandon { call });
+                }
+            }
+            Output::CallTool { call, call_id, source, args, name } => match source {
+                ToolSource::Supervisor => {
+                    self.open.insert(call, Asked::Supervisor);
+                    self.outbox.push(Up::ToolRequest(ToolRequest { id: call, call_id, name, args }));
+                }
+                ToolSource::Server { server, tool } => self.call_server(call, &server, tool, args),
+            },
+            Output::AbandonTool { call } => {
+                if let Some(Asked::Server(index)) = self.open.remove(&call) {
+                    let reason = "the run no longer waits for it".to_owned();
+                    self.servers[index].link.order(Order::Cancel { key: call, reason });
+                }
+            }
+            Output::Emit(up) => self.outbox.push(up),
+            Output::Finish(Terminal::Result(result)) => return Some(Up::Result(result)),
+            Output::Finish(Terminal::Failed(failed)) => return Some(Up::Failed(failed)),
+        }
+        None
+    }
+
+    /// The catalogue names servers of the payload only.
+    fn call_server(&mut self, call: u64, server: &str, tool: String, args: agentd_core::bytes::Json) {
+        if let Some(index) = self.spawn.servers.iter().position(|s| s.name == server) {
+            self.open.insert(call, Asked::Server(index));
+            self.servers[index].link.order(Order::Call { key: call, tool, args });
+        }
+    }
+
+    /// Nothing new begins while the supervisor does not read.
+    fn release_held(&mut self) {
+        if self.outbox.is_full() {
+            return;
+        }
+        if let Some((call, request)) = self.held.take() {
+            self.order_model(model::Order::Call { call, request });
+        }
+    }
+
+    fn order_model(&mut self, order: model::Order) {
+        if let Some(model) = &self.model {
+            // Fails only after a panic of that thread, which ends the run by itself.
+            let _gone = model.send(order);
+        }
+    }
+
+    /// What a server says beside its answers.
+    pub(super) fn note_server(&mut self, index: usize, event: ServerEvent) {
+        match event {
+            ServerEvent::Log { level, name, text } => self.log(index, level, name, text),
+            ServerEvent::Progress { key } => {
+                self.log(index, Level::Debug, "tool.progress", format!("call {key} is getting on"));
+            }
+            ServerEvent::Closed => self.closed(index),
+            // What is not wanted any more, or not yet.
+            ServerEvent::Ready { .. } | ServerEvent::Failed { .. } | ServerEvent::CallDone { .. } => {}
+        }
+    }
+
+    /// A keeper is gone. One that was killed has left its subtree to this process, which answers for it now.
+    pub(super) fn closed(&mut self, index: usize) {
+        self.servers[index].closed = true;
+        self.servers[index].keeper = None;
+        let keepers: BTreeSet<Pid> = self.servers.iter().filter_map(|server| server.keeper).collect();
+        if let Some(below) = &mut self.below {
+            // What one pass does not catch, the sweep at the end does.
+            let _pass = below.pass(&keepers, true);
+        }
+    }
+
+    fn log(&mut self, index: usize, level: Level, name: &str, text: String) {
+        let debug = matches!(self.spawn.log_level.as_str(), "debug" | "trace");
+        if level == Level::Debug && !debug {
+            return;
+        }
+        let level = match level {
+            Level::Error => "error",
+            Level::Warn => "warn",
+            Level::Info => "info",
+            Level::Debug => "debug",
+        };
+        let mut event = catalogue::event(level, name, text);
+        event.fields.insert("server".into(), self.spawn.servers[index].name.clone());
+        self.outbox.push(Up::Event(event));
+    }
+
+    /// The end of a run whose supervisor vanished before its loop began.
+    pub(super) fn orphan(&mut self) -> Up {
+        self.orphaned = true;
+        cancelled(ORPHANED.to_owned())
+    }
+}
+
+const ORPHANED: &str = "the supervisor is gone";
+
+fn outcome_of(outcome: mcp::Outcome) -> ToolOutcome {
+    let value = match outcome.value {
+        mcp::Value::Text(text) => ToolValue::Text(text),
+        mcp::Value::Json(json) => ToolValue::Json(json),
+    };
+    ToolOutcome { error: outcome.error, value }
+}
+
+/// The end of a run that was cancelled before its loop began.
+pub(super) fn cancelled(reason: String) -> Up {
+    let end = LoopEnd::Cancelled;
+    Up::Result(RunResult {
+        end,
+        text: None,
+        partial: false,
+        error: Some(reason),
+        evidence: Default::default(),
+    })
+}
+
+/// The end of a run that the loop had no say in.
+pub(super) fn failed(kind: FailKind, error: String) -> Up {
+    Up::Failed(Failed { kind, error, text: None, evidence: Default::default() })
+}

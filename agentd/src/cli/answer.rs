@@ -1,0 +1,112 @@
+//! How an answer is printed: to stdout, and nothing else goes there.
+
+use agentd_core::record::{ResultObject, UsageSum};
+use serde_json::Value;
+use std::io::{self, ErrorKind, Write};
+
+/// The answer for a person or a pipe: text as it is, anything else as one line of JSON, nothing when there is
+/// none.
+pub(super) fn text(result: &ResultObject) -> String {
+    match &result.result {
+        Value::Null => String::new(),
+        Value::String(text) => line(text),
+        value => line(&value.to_string()),
+    }
+}
+
+/// The whole result object as one line of JSON, with `more` keys.
+pub(super) fn object(result: &ResultObject, more: &[(&str, Value)]) -> String {
+    let mut value = serde_json::to_value(result).unwrap_or_default();
+    if let Value::Object(fields) = &mut value {
+        fields.extend(more.iter().map(|(key, value)| ((*key).to_owned(), value.clone())));
+    }
+    line(&value.to_string())
+}
+
+/// What a run took, in one line for people.
+pub(super) fn cost(result: &ResultObject) -> String {
+    let (evidence, usage) = (&result.evidence, &result.usage);
+    let seconds = evidence.duration_ms / 1000;
+    let tenths = evidence.duration_ms % 1000 / 100;
+    format!(
+        "{} after {seconds}.{tenths} s: {}, {}, {}, {}",
+        result.status.name(),
+        counted(evidence.model_calls, "model call"),
+        counted(evidence.tool_calls, "tool call"),
+        counted(evidence.children, "subagent"),
+        tokens(usage),
+    )
+}
+
+/// Writes to stdout. Says what went wrong, unless the reader has left, which is the reader's to know.
+pub(super) fn print(text: &str) -> Result<(), io::Error> {
+    let mut stdout = io::stdout().lock();
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+fn line(text: &str) -> String {
+    if text.ends_with('\n') { text.to_owned() } else { format!("{text}\n") }
+}
+
+fn counted(n: u32, what: &str) -> String {
+    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
+}
+
+fn tokens(usage: &UsageSum) -> String {
+    let sum = &usage.subtree;
+    let about = if sum.estimated { "about " } else { "" };
+    format!("{about}{} tokens in and {} out", sum.input, sum.output)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use agentd_core::id::RunId;
+    use agentd_core::record::{Evidence, Status, Tokens};
+    use agentd_core::rng::Rng;
+    use agentd_core::time::Wall;
+    use serde_json::json;
+
+    fn result(value: Value) -> ResultObject {
+        let tokens = Tokens { input: 1200, output: 1, cached: 0, estimated: true };
+        ResultObject {
+            handle: None,
+            run_id: RunId::mint(Wall(0), &mut Rng::new(1)),
+            status: Status::Completed,
+            result: value,
+            partial: false,
+            error: None,
+            usage: UsageSum { own: Tokens::default(), subtree: tokens },
+            evidence: Evidence { model_calls: 1, tool_calls: 2, tool_errors: 0, children: 0, duration_ms: 1_250 },
+            attempt: 1,
+        }
+    }
+
+    #[test]
+    fn an_answer_is_itself_and_ends_its_line() {
+        assert_eq!(text(&result(json!("42"))), "42\n");
+        assert_eq!(text(&result(json!("a\nb\n"))), "a\nb\n");
+        assert_eq!(text(&result(json!({"b": [1]}))), "{\"b\":[1]}\n");
+        assert_eq!(text(&result(Value::Null)), "");
+    }
+
+    #[test]
+    fn the_object_has_the_records_field_names() {
+        let value: Value = serde_json::from_str(&object(&result(json!("x")), &[("processes_left", 0.into())])).unwrap();
+        for key in ["run_id", "status", "result", "partial", "error", "usage", "evidence", "attempt"] {
+            assert!(value.get(key).is_some(), "{key}");
+        }
+        assert_eq!((&value["status"], &value["processes_left"]), (&json!("completed"), &json!(0)));
+    }
+
+    #[test]
+    fn cost_is_one_line() {
+        assert_eq!(
+            cost(&result(Value::Null)),
+            "completed after 1.2 s: 1 model call, 2 tool calls, 0 subagents, about 1200 tokens in and 1 out"
+        );
+    }
+}

@@ -1,0 +1,83 @@
+//! `agentd demo`: delegation to see, over real files, with the scripted model and the file server inside
+//! agentd. Ends by counting the processes that are left, which is how a person sees that none is.
+
+use super::{DemoArgs, answer, exit};
+use crate::config::{self, Loaded, Problem};
+use crate::log::Format;
+use crate::supervise::{self, Supervisor};
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// Runs the demo.
+pub(super) fn demo(args: &DemoArgs) -> u8 {
+    if args.pattern.is_empty() || args.pattern.contains(['\n', '\r']) {
+        eprintln!("agentd: --pattern needs a text within one line");
+        return exit::USAGE;
+    }
+    let loaded = match configuration(&args.folder) {
+        Ok(loaded) => loaded,
+        Err(problems) => {
+            eprint!("{}", config::render(&problems));
+            return exit::USAGE;
+        }
+    };
+    let mut supervisor = match Supervisor::start(loaded, Format::Progress) {
+        Ok(supervisor) => supervisor,
+        Err(error) => return failed(&error),
+    };
+    let word = Value::from(args.pattern.as_str());
+    let ran = supervisor.run(format!("Count the lines that hold {word} in every part of this folder."));
+    let outcome = match ran {
+        Ok(outcome) => outcome,
+        Err(error) => {
+            supervisor.close();
+            return failed(&error);
+        }
+    };
+    if let Some(result) = &outcome.result {
+        if let Some(error) = &result.error {
+            supervisor.print(format!("{}: {error}", result.status.name()));
+        }
+        supervisor.print(answer::cost(result));
+    }
+    supervisor.close();
+    let left = match supervise::processes_left() {
+        Ok(left) => left,
+        Err(error) => {
+            eprintln!("agentd: the processes that are left cannot be counted: {error}");
+            return exit::FAILED;
+        }
+    };
+    let text = match &outcome.result {
+        Some(result) if args.json => answer::object(result, &[("processes_left", left.into())]),
+        Some(result) => format!("{}{left} processes left\n", answer::text(result)),
+        None => format!("{left} processes left\n"),
+    };
+    if let Err(error) = answer::print(&text) {
+        eprintln!("agentd: the answer cannot be written to stdout: {error}");
+        return exit::FAILED;
+    }
+    match exit::code(&outcome) {
+        exit::COMPLETED if left > 0 => exit::FAILED,
+        code => code,
+    }
+}
+
+/// The demo's configuration, read as any other.
+fn configuration(folder: &Path) -> Result<Loaded, Vec<Problem>> {
+    let root = folder.to_str().ok_or_else(|| {
+        vec![Problem::of_argument(&folder.display(), "the folder's path is not UTF-8")]
+    })?;
+    let text = json!({
+        "agent": { "name": "demo", "workspace": root },
+        "intelligence": { "dialect": "mock", "endpoints": ["mock:builtin"] },
+        "mcp": { "servers": [{ "name": "files", "builtin": "files", "tags": { "*": ["sensitive"] } }] },
+        "limits": { "run": { "tool_result_bytes": "1MiB" } },
+    });
+    config::load_text("demo", &text.to_string())
+}
+
+fn failed(error: &supervise::Error) -> u8 {
+    eprintln!("agentd: {error}");
+    exit::FAILED
+}

@@ -1,0 +1,154 @@
+//! The command line: what a person can ask of agentd and how it answers. Owns the arguments, stdout and the exit
+//! code. stdout is the answer and nothing else; everything said about a run goes to stderr.
+
+mod answer;
+mod check;
+mod demo;
+mod exit;
+mod run;
+mod serve_files;
+
+use crate::config::LogFormat;
+use clap::{Args, Parser, Subcommand};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Runs LLM agents whose subagents are supervised OS processes.
+#[derive(Debug, Parser)]
+#[command(name = "agentd", version, arg_required_else_help = true, after_help = EXAMPLES)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  agentd demo                                 delegate over the files here; no key, no network
+  agentd demo src --pattern unwrap            another folder, another word
+  agentd run \"Summarise the open tickets\"     with ./agentd.yaml
+  agentd run -c base.yaml -c my.yaml - < task.txt
+  agentd check -c agentd.yaml                 all mistakes in a configuration at once
+
+Exit codes: 0 completed, 1 failed, 2 usage or configuration, 3 partial, 4 model, 5 refused,
+6 required server, 7 out of steps or tokens, or going in circles, 124 deadline, 130 and 143 interrupted.";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run one prompt and print its answer.
+    Run(RunArgs),
+    /// Delegate a count over the files of a folder, with a scripted model: no key, no network.
+    Demo(DemoArgs),
+    /// Check a configuration: every mistake at once, each with its place.
+    Check(CheckArgs),
+    /// MCP tools of agentd's own.
+    Mcp(McpArgs),
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = RUN_EXAMPLES)]
+struct RunArgs {
+    /// What to do; `-` reads it from stdin.
+    prompt: String,
+    #[command(flatten)]
+    config: ConfigArgs,
+    /// The model's name (intelligence.model).
+    #[arg(long, value_name = "NAME")]
+    model: Option<String>,
+    /// Add a server: a name and the command that starts it. Repeatable.
+    #[arg(long = "mcp", value_name = "NAME=COMMAND")]
+    servers: Vec<String>,
+    /// Print the whole result object instead of the answer.
+    #[arg(long)]
+    json: bool,
+    /// Record every event in a file (lifecycle.journal).
+    #[arg(long, value_name = "FILE")]
+    journal: Option<String>,
+    /// What is logged: error, warn, info, debug or trace (observability.log_level).
+    #[arg(long, value_name = "LEVEL")]
+    log_level: Option<String>,
+    /// How it is logged (observability.log_format); by default text on a terminal, else json.
+    #[arg(long, value_name = "FORMAT")]
+    log_format: Option<LogFormat>,
+}
+
+const RUN_EXAMPLES: &str = "\
+Examples:
+  agentd run \"Which of these files are unused?\"
+  agentd run -c agentd.yaml --json \"List the risky calls\" | jq .result
+  agentd run --mcp \"git=uvx mcp-server-git\" \"What changed this week?\"
+  agentd run - < task.txt";
+
+#[derive(Debug, Args)]
+struct DemoArgs {
+    /// The folder to look through.
+    #[arg(default_value = ".", value_name = "DIR")]
+    folder: PathBuf,
+    /// The text to count, taken literally.
+    #[arg(long, value_name = "WORD", default_value = "TODO")]
+    pattern: String,
+    /// Print the whole result object, with `processes_left`.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+struct CheckArgs {
+    #[command(flatten)]
+    config: ConfigArgs,
+    /// Print a JSON object: `ok`, `files`, and `problems` with file, line, column, path, code, message.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+struct ConfigArgs {
+    /// A configuration file, YAML or JSON; repeatable, later ones win key by key. Without it: ./agentd.yaml,
+    /// $XDG_CONFIG_HOME/agentd/agentd.yaml, /etc/agentd/agentd.yaml.
+    #[arg(short, long = "config", value_name = "FILE")]
+    config: Vec<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+struct McpArgs {
+    #[command(subcommand)]
+    command: McpCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum McpCommand {
+    /// Serve the files of one folder over MCP on stdin and stdout.
+    ServeFiles(ServeFilesArgs),
+}
+
+#[derive(Debug, Args)]
+struct ServeFilesArgs {
+    /// The folder; nothing outside it can be reached.
+    #[arg(long, value_name = "DIR")]
+    root: PathBuf,
+    /// Offer `write` and `edit` too.
+    #[arg(long)]
+    write: bool,
+}
+
+/// Does what the arguments ask.
+pub(crate) fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let cli = match Cli::try_parse_from(args) {
+        Ok(cli) => cli,
+        Err(shown) => {
+            // Help and version are asked for and go to stdout; a mistake goes to stderr, with code 2.
+            let code = u8::try_from(shown.exit_code()).unwrap_or(exit::USAGE);
+            let printed = shown.print();
+            return ExitCode::from(if printed.is_ok() { code } else { exit::FAILED });
+        }
+    };
+    ExitCode::from(match cli.command {
+        Command::Run(args) => run::run(args),
+        Command::Demo(args) => demo::demo(&args),
+        Command::Check(args) => check::check(args),
+        Command::Mcp(McpArgs { command: McpCommand::ServeFiles(args) }) => serve_files::serve_files(&args),
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,136 @@
+//! `agentd run`: one prompt, one answer.
+
+use super::{RunArgs, answer, exit};
+use crate::config::{self, Flags, Loaded, LogFormat, Sources};
+use crate::log::Format;
+use crate::supervise::{self, Outcome, Supervisor};
+use agentd_core::record::{ResultObject, Status};
+use std::io::{self, IsTerminal, Read};
+
+/// Bytes of a prompt from stdin; a longer one is refused.
+const PROMPT_BYTES: u64 = 4 * 1024 * 1024;
+
+/// Runs the prompt.
+pub(super) fn run(args: RunArgs) -> u8 {
+    let RunArgs { prompt, config, model, servers, json, journal, log_level, log_format } = args;
+    let flags = Flags { model, servers, journal, log_level, log_format };
+    let loaded = match load(config.config, flags) {
+        Ok(loaded) => loaded,
+        Err(said) => return usage(&said),
+    };
+    let prompt = match read_prompt(prompt) {
+        Ok(prompt) => prompt,
+        Err(said) => return usage(&format!("agentd: {said}\n")),
+    };
+    let format = match loaded.settings.log_format {
+        Some(LogFormat::Json) => Format::Json,
+        Some(LogFormat::Text) => Format::Text,
+        None if io::stderr().is_terminal() => Format::Text,
+        None => Format::Json,
+    };
+    let mut supervisor = match Supervisor::start(loaded, format) {
+        Ok(supervisor) => supervisor,
+        Err(error) => return failed(&error),
+    };
+    let outcome = match supervisor.run(prompt) {
+        Ok(outcome) => outcome,
+        Err(error) => {
+            supervisor.close();
+            return failed(&error);
+        }
+    };
+    if format == Format::Text {
+        afterword(&outcome).into_iter().for_each(|line| supervisor.print(line));
+    }
+    supervisor.close();
+    print(&outcome, json)
+}
+
+fn load(files: Vec<std::path::PathBuf>, flags: Flags) -> Result<Loaded, String> {
+    let sources = Sources::of_process(files, flags)
+        .map_err(|error| format!("agentd: the current folder cannot be used: {error}\n"))?;
+    config::load(&sources).map_err(|problems| config::render(&problems))
+}
+
+/// The prompt, from stdin when it is `-`.
+fn read_prompt(argument: String) -> Result<String, String> {
+    let prompt = if argument == "-" { read_stdin(io::stdin().lock())? } else { argument };
+    if prompt.trim().is_empty() {
+        return Err("the prompt is empty; say what to do, or give - and write it to stdin".to_owned());
+    }
+    Ok(prompt)
+}
+
+fn read_stdin(input: impl Read) -> Result<String, String> {
+    let mut bytes = Vec::new();
+    let read = input.take(PROMPT_BYTES + 1).read_to_end(&mut bytes);
+    read.map_err(|error| format!("the prompt cannot be read from stdin: {error}"))?;
+    if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > PROMPT_BYTES {
+        return Err("the prompt on stdin is larger than 4 MiB; put the data in files and let a server read them".into());
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        format!("the prompt on stdin is not UTF-8 (byte {})", error.utf8_error().valid_up_to())
+    })
+}
+
+/// What a person wants to know besides the answer.
+fn afterword(outcome: &Outcome) -> Vec<String> {
+    let mut lines = Vec::new();
+    if let Some(result) = &outcome.result {
+        lines.extend(trouble(result));
+        lines.push(answer::cost(result));
+    }
+    if outcome.leaked > 0 {
+        lines.push(format!("{} processes could not be killed", outcome.leaked));
+    }
+    lines
+}
+
+/// Why there is no full answer.
+fn trouble(result: &ResultObject) -> Option<String> {
+    let status = result.status.name();
+    match (&result.error, result.status) {
+        (Some(error), _) => Some(format!("{status}: {error}")),
+        (None, Status::Completed) if result.partial => Some("the answer is not complete".to_owned()),
+        (None, _) => None,
+    }
+}
+
+/// Prints the answer and gives the exit code.
+fn print(outcome: &Outcome, json: bool) -> u8 {
+    let Some(result) = &outcome.result else { return exit::code(outcome) };
+    let text = if json { answer::object(result, &[]) } else { answer::text(result) };
+    match answer::print(&text) {
+        Ok(()) => exit::code(outcome),
+        Err(error) => {
+            eprintln!("agentd: the answer cannot be written to stdout: {error}");
+            exit::FAILED
+        }
+    }
+}
+
+fn usage(said: &str) -> u8 {
+    eprint!("{said}");
+    exit::USAGE
+}
+
+fn failed(error: &supervise::Error) -> u8 {
+    eprintln!("agentd: {error}");
+    exit::FAILED
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prompts_are_read_within_bounds() {
+        assert_eq!(read_stdin(&b"count\n"[..]), Ok("count\n".to_owned()));
+        let big = vec![b'x'; 4 * 1024 * 1024 + 1];
+        assert!(read_stdin(big.as_slice()).is_err_and(|said| said.contains("4 MiB")));
+        assert!(read_stdin(&big[1..]).is_ok());
+        assert!(read_stdin(&b"ab\xff"[..]).is_err_and(|said| said.contains("byte 2")));
+        assert!(read_stdin(io::repeat(b'x')).is_err());
+        assert!(read_prompt(" \n".into()).is_err_and(|said| said.contains("is empty")));
+    }
+}

@@ -1,0 +1,15 @@
+//! `agentd mcp serve-files`: the built-in file server for any MCP client.
+
+use super::{ServeFilesArgs, exit};
+use std::io;
+
+/// Serves until stdin ends.
+pub(super) fn serve_files(args: &ServeFilesArgs) -> u8 {
+    match crate::files::serve(&args.root, args.write, io::stdin().lock(), io::stdout().lock()) {
+        Ok(()) => exit::COMPLETED,
+        Err(error) => {
+            eprintln!("agentd: serving {}: {error}", args.root.display());
+            exit::FAILED
+        }
+    }
+}

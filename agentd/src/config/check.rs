@@ -1,0 +1,339 @@
+//! Checks one text's tree against the table of keys: unknown keys, shapes, units, ranges, and what is not
+//! built yet. Every text is checked by itself, before they are merged, so that no fault hides behind another
+//! file. What needs more than one key is `read`'s.
+
+use super::nearest::nearest;
+use super::problem::{Code, Problem};
+use super::schema::{self, Key, Shape, TAGS, join};
+use super::tree::{Entry, Kind, Node, Scalar, Value, clip};
+use agentd_core::policy::Pattern;
+use agentd_core::units;
+
+/// Checks a whole tree.
+pub(crate) fn check(root: &Node, problems: &mut Vec<Problem>) {
+    Checker { problems }.section(root, schema::ROOT, "");
+}
+
+struct Checker<'a> {
+    problems: &'a mut Vec<Problem>,
+}
+
+impl Checker<'_> {
+    fn section(&mut self, node: &Node, keys: &'static [Key], path: &str) {
+        if node.is_null() {
+            return;
+        }
+        let Value::Map(entries) = &node.value else {
+            let accepted = Shape::Section(keys).accepted();
+            self.wrong_type(node, path, "a map", &accepted);
+            return;
+        };
+        for entry in entries {
+            let path = join(path, &clip(&entry.key));
+            match keys.iter().find(|key| key.name == entry.key) {
+                Some(key) => self.value(entry, &key.shape, &path),
+                None => self.unknown_key(entry, keys, &path),
+            }
+        }
+    }
+
+    fn value(&mut self, entry: &Entry, shape: &Shape, path: &str) {
+        let node = &entry.node;
+        match shape {
+            Shape::Later => self.problems.push(not_built(entry, path)),
+            Shape::Section(keys) => self.section(node, keys, path),
+            Shape::Items(keys) => {
+                for (index, item) in self.list(node, shape, path).iter().enumerate() {
+                    let path = format!("{path}[{index}]");
+                    if item.is_null() {
+                        self.wrong_type(item, &path, "a map", &Shape::Section(keys).accepted());
+                    } else {
+                        self.section(item, keys, &path);
+                    }
+                }
+            }
+            Shape::Texts | Shape::Patterns | Shape::EnvNames => {
+                for (index, item) in self.list(node, shape, path).iter().enumerate() {
+                    self.item(item, shape, &format!("{path}[{index}]"));
+                }
+            }
+            Shape::Variables => {
+                for entry in self.map(node, shape, path) {
+                    self.variable_name(entry, path);
+                    self.text(&entry.node, &join(path, &clip(&entry.key)), "text");
+                }
+            }
+            Shape::Tags => {
+                for entry in self.map(node, shape, path) {
+                    self.tagged(entry, shape, path);
+                }
+            }
+            Shape::Text
+            | Shape::Name { .. }
+            | Shape::Path
+            | Shape::OffOrPath
+            | Shape::Switch
+            | Shape::Whole { .. }
+            | Shape::Duration
+            | Shape::Size
+            | Shape::Rate
+            | Shape::OneOf(..) => self.scalar(node, shape, path),
+        }
+    }
+
+    fn scalar(&mut self, node: &Node, shape: &Shape, path: &str) {
+        let Value::Scalar(scalar) = &node.value else {
+            self.wrong_type(node, path, "one value", &shape.accepted());
+            return;
+        };
+        if scalar.kind() == Kind::Null {
+            let problem = Problem::at(&node.place, path, Code::WrongType, "has no value");
+            self.problems.push(problem.accepted(shape.accepted()).hint("write one, or remove the key"));
+            return;
+        }
+        match shape {
+            Shape::Switch => match scalar.kind() {
+                Kind::Bool(_) => {}
+                Kind::Null | Kind::Number | Kind::Text => {
+                    self.wrong_type(node, path, "true or false", &shape.accepted());
+                }
+            },
+            Shape::Whole { min, max } => self.whole(node, scalar, *min, *max, path, shape),
+            Shape::OneOf(words, later) => self.word(node, scalar, words, later, path),
+            _ => {
+                if self.text(node, path, &shape.accepted()) {
+                    self.form(node, &scalar.text, shape, path);
+                }
+            }
+        }
+    }
+
+    /// What a text must look like beyond being one.
+    fn form(&mut self, node: &Node, text: &str, shape: &Shape, path: &str) {
+        let fault = match shape {
+            Shape::Duration => match units::duration(text) {
+                Ok(duration) if duration.is_zero() => Some("must not be zero".to_owned()),
+                Ok(_) => None,
+                Err(_) => Some(format!("{:?} is not a duration", clip(text))),
+            },
+            Shape::Size => match units::size(text) {
+                Ok(0) => Some("must not be zero".to_owned()),
+                Ok(_) => None,
+                Err(_) => Some(format!("{:?} is not a size", clip(text))),
+            },
+            Shape::Rate => units::rate(text).err().map(|_| format!("{:?} is not a rate", clip(text))),
+            Shape::Name { dots } if !is_name(text, *dots) => Some(format!("{:?} is not a name", clip(text))),
+            Shape::Path | Shape::OffOrPath if text.is_empty() => Some("is empty".to_owned()),
+            _ => None,
+        };
+        if let Some(fault) = fault {
+            let problem =
+                Problem::at(&node.place, path, Code::InvalidValue, fault).accepted(shape.accepted());
+            self.problems.push(match unit_hint(text, shape) {
+                Some(hint) => problem.hint(hint),
+                None => problem,
+            });
+        }
+    }
+
+    fn whole(&mut self, node: &Node, scalar: &Scalar, min: u64, max: u64, path: &str, shape: &Shape) {
+        let text = scalar.text.as_str();
+        let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+        if scalar.plain && digits {
+            if text.parse::<u64>().is_ok_and(|n| (min..=max).contains(&n)) {
+                return;
+            }
+            let fault =
+                if text.parse::<u64>().is_ok_and(|n| n < min) { "is too small" } else { "is too large" };
+            let fault = format!("{} {fault}", clip(text));
+            let problem = Problem::at(&node.place, path, Code::InvalidValue, fault);
+            return self.problems.push(problem.accepted(format!("a whole number from {min} to {max}")));
+        }
+        let bare: String = text.chars().filter(|c| !matches!(c, '_' | ',' | '\'')).collect();
+        let negative = bare.strip_prefix('-').is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_digit()));
+        let fault =
+            if negative { format!("{} is negative", clip(text)) } else { format!("is {}", node.seen()) };
+        let problem = Problem::at(&node.place, path, Code::WrongType, fault).accepted(shape.accepted());
+        let is_digits = !bare.is_empty() && bare.bytes().all(|b| b.is_ascii_digit());
+        self.problems.push(if is_digits { problem.hint(format!("write {}", clip(&bare))) } else { problem });
+    }
+
+    fn word(&mut self, node: &Node, scalar: &Scalar, words: &[&str], later: &[&str], path: &str) {
+        let text = scalar.text.as_str();
+        if words.contains(&text) {
+            return;
+        }
+        let problem = if later.contains(&text) {
+            Problem::at(&node.place, path, Code::NotBuilt, format!("{text} is not built yet"))
+        } else {
+            Problem::at(&node.place, path, Code::InvalidValue, format!("is {}", node.seen()))
+        };
+        let problem = problem.accepted(words.join(", "));
+        self.problems.push(match nearest(text, words.iter().copied()) {
+            Some(word) => problem.hint(format!("did you mean {word}?")),
+            None => problem,
+        });
+    }
+
+    /// Whether a node can be read as text; numbers are, as they are spelled.
+    fn text(&mut self, node: &Node, path: &str, accepted: &str) -> bool {
+        let Value::Scalar(scalar) = &node.value else {
+            self.wrong_type(node, path, "one value", accepted);
+            return false;
+        };
+        match scalar.kind() {
+            Kind::Null => self.wrong_type(node, path, "text", accepted),
+            Kind::Bool(_) => {
+                let fault = format!("expected text, seen {}", node.seen());
+                let problem = Problem::at(&node.place, path, Code::WrongType, fault).accepted(accepted);
+                self.problems.push(problem.hint("put it in quotes to make it text"));
+            }
+            Kind::Number | Kind::Text if scalar.text.contains('\0') => {
+                let fault = "holds a NUL character, which no program can be given";
+                self.problems.push(Problem::at(&node.place, path, Code::InvalidValue, fault));
+            }
+            Kind::Number | Kind::Text => return true,
+        }
+        false
+    }
+
+    fn item(&mut self, node: &Node, shape: &Shape, path: &str) {
+        let accepted = shape.accepted();
+        if !self.text(node, path, &accepted) {
+            return;
+        }
+        let Value::Scalar(scalar) = &node.value else { return };
+        let fault = match shape {
+            Shape::Patterns => Pattern::parse(&scalar.text).err().map(|e| e.to_string()),
+            Shape::EnvNames => passthrough_fault(&scalar.text),
+            _ => None,
+        };
+        if let Some(fault) = fault {
+            self.problems.push(Problem::at(&node.place, path, Code::InvalidValue, fault).accepted(accepted));
+        }
+    }
+
+    fn tagged(&mut self, entry: &Entry, shape: &Shape, path: &str) {
+        if let Err(fault) = Pattern::parse(&entry.key) {
+            let problem = Problem::at(&entry.place, path, Code::InvalidValue, fault.to_string());
+            self.problems.push(problem.accepted(shape.accepted()));
+        }
+        let path = join(path, &clip(&entry.key));
+        for (index, item) in self.list(&entry.node, &Shape::Texts, &path).iter().enumerate() {
+            let path = format!("{path}[{index}]");
+            match &item.value {
+                Value::Scalar(scalar) => self.word(item, scalar, &TAGS, &[], &path),
+                Value::List(_) | Value::Map(_) => self.wrong_type(item, &path, "a tag", &TAGS.join(", ")),
+            }
+        }
+    }
+
+    fn variable_name(&mut self, entry: &Entry, path: &str) {
+        let fault = if !is_variable(&entry.key) {
+            "is not a variable's name"
+        } else if entry.key.starts_with("AGENTD_") {
+            "is a name that agentd keeps for itself"
+        } else {
+            return;
+        };
+        let problem =
+            Problem::at(&entry.place, path, Code::InvalidValue, format!("{:?} {fault}", clip(&entry.key)));
+        self.problems.push(problem.accepted("letters, digits and _, not beginning with a digit or AGENTD_"));
+    }
+
+    fn list<'n>(&mut self, node: &'n Node, shape: &Shape, path: &str) -> &'n [Node] {
+        match &node.value {
+            Value::List(items) => items,
+            Value::Scalar(_) | Value::Map(_) => {
+                if !node.is_null() {
+                    self.wrong_type(node, path, "a list", &shape.accepted());
+                }
+                &[]
+            }
+        }
+    }
+
+    fn map<'n>(&mut self, node: &'n Node, shape: &Shape, path: &str) -> &'n [Entry] {
+        match &node.value {
+            Value::Map(entries) => entries,
+            Value::Scalar(_) | Value::List(_) => {
+                if !node.is_null() {
+                    self.wrong_type(node, path, "a map", &shape.accepted());
+                }
+                &[]
+            }
+        }
+    }
+
+    fn unknown_key(&mut self, entry: &Entry, keys: &'static [Key], path: &str) {
+        let problem = Problem::at(&entry.place, path, Code::UnknownKey, "there is no such key")
+            .accepted(schema::names(keys));
+        let near = nearest(&entry.key, keys.iter().map(|key| key.name));
+        self.problems.push(match near {
+            Some(name) => problem.hint(format!("did you mean {name}?")),
+            None => match elsewhere(&entry.key) {
+                Some(path) => problem.hint(format!("there is a key {path}")),
+                None => problem,
+            },
+        });
+    }
+
+    fn wrong_type(&mut self, node: &Node, path: &str, expected: &str, accepted: &str) {
+        let fault = format!("expected {expected}, seen {}", node.seen());
+        self.problems.push(Problem::at(&node.place, path, Code::WrongType, fault).accepted(accepted));
+    }
+}
+
+/// The problem of a key that agentd will have one day.
+fn not_built(entry: &Entry, path: &str) -> Problem {
+    Problem::at(&entry.place, path, Code::NotBuilt, "is not built yet")
+        .hint("remove it: this version of agentd does not act on it")
+}
+
+/// Where in the configuration a key of this name stands, when it stands in one place only.
+fn elsewhere(name: &str) -> Option<String> {
+    let mut found = schema::leaves().into_iter().filter(|leaf| leaf.key.name == name);
+    match (found.next(), found.next()) {
+        (Some(leaf), None) => Some(leaf.path),
+        _ => None,
+    }
+}
+
+/// What a person probably meant by a text that is no duration or size.
+fn unit_hint(text: &str, shape: &Shape) -> Option<String> {
+    let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    match shape {
+        Shape::Duration if digits => {
+            Some(format!("give it a unit: {0}s for seconds, {0}m for minutes", clip(text)))
+        }
+        Shape::Size if digits => Some(format!("give it a unit: {0}B, {0}KiB or {0}MB", clip(text))),
+        Shape::Duration | Shape::Size if text.contains('.') => {
+            Some("use a whole number of a smaller unit".into())
+        }
+        _ => None,
+    }
+}
+
+fn is_name(text: &str, dots: bool) -> bool {
+    let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_' || (dots && c == '.');
+    (1..=64).contains(&text.len()) && text.chars().all(fits) && !text.starts_with('.')
+}
+
+fn is_variable(name: &str) -> bool {
+    name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+        && name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+}
+
+/// Why a name or `PREFIX*` cannot be passed through.
+fn passthrough_fault(text: &str) -> Option<String> {
+    let name = text.strip_suffix('*').unwrap_or(text);
+    if text == "*" {
+        Some("* alone would pass every variable, secrets included".to_owned())
+    } else if !is_variable(name) {
+        Some(format!("{:?} is not a variable's name", clip(text)))
+    } else if name.starts_with("AGENTD_") {
+        Some(format!("{} is a name that agentd keeps for itself", clip(text)))
+    } else {
+        None
+    }
+}

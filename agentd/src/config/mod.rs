@@ -1,0 +1,29 @@
+//! The configuration: files in order, then `AGENTD_` variables, then flags; every problem at once, each with
+//! its place.
+//!
+//! One way through: a text becomes a [`tree`] with places ([`yaml`], [`environment`]), is checked by itself
+//! against the table of keys ([`schema`], [`check`]), is merged with the others ([`merge`]), and is read into
+//! the core's [`Config`] and the binary's [`Settings`] ([`read`]). Nothing of it runs after start.
+
+mod check;
+mod environment;
+mod json;
+mod load;
+mod merge;
+mod nearest;
+mod playbook;
+mod problem;
+mod read;
+mod schema;
+mod settings;
+mod source;
+mod text;
+mod tree;
+mod values;
+mod yaml;
+
+pub use agentd_core::config::Config;
+pub use load::{Flags, Loaded, Sources, load};
+pub use problem::{Code, Problem, render};
+pub use schema::table;
+pub use settings::{LogFormat, Settings};

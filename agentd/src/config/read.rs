@@ -1,0 +1,228 @@
+//! From a checked tree to the core's configuration and the binary's settings. Owns what takes more than one
+//! key, or a look at the file system, to check: what is required, what excludes what, names used twice, folders
+//! that do not exist, the playbook. Called once all texts are merged and found well-formed by themselves.
+
+mod model;
+mod servers;
+
+use super::problem::{Code, Problem};
+use super::schema;
+use super::settings::{LogFormat, Settings};
+use super::source::Place;
+use super::tree::Node;
+use super::values::Values;
+use agentd_core::config::{
+    Config, Kill, LimitOverrides, Liveness, Priority, Rate, SpawnDefaults, SubagentLimits,
+};
+use agentd_core::note::Level;
+use agentd_core::units;
+use agentd_core::wire::message::{Mode, RunLimits};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// What reading needs besides the tree.
+pub(crate) struct Reader<'a> {
+    /// The current folder, absolute.
+    pub(crate) here: &'a Path,
+    /// Whether every text was read: only then can a key be missing.
+    pub(crate) complete: bool,
+    /// The files, in order.
+    pub(crate) files: &'a [PathBuf],
+    pub(crate) problems: &'a mut Vec<Problem>,
+}
+
+impl Reader<'_> {
+    /// Reads a merged tree. `None` when a part could not be read; `problems` says why.
+    pub(crate) fn read(&mut self, root: &Node) -> Option<(Config, Settings)> {
+        let values = Values::new(root, schema::ROOT);
+        let agent = values.section("agent");
+        let workspace = self.folder(&agent, "workspace", "agent.workspace");
+        let (servers, tags) = self.servers(&values, workspace.as_deref());
+        let model = self.model(&values.section("intelligence"));
+        let lifecycle = values.section("lifecycle");
+        let liveness = self.liveness(&lifecycle.section("liveness"));
+        let defaults = self.defaults(&values.section("subagents").section("defaults"));
+        let journal = lifecycle.path("journal").filter(|_| lifecycle.text("journal") != Some("off"));
+        let observability = values.section("observability");
+        let log_level = observability.text("log_level").unwrap_or_default();
+        let config = Config {
+            agent: agent.text("name").map_or_else(|| self.default_name(), str::to_owned),
+            instruction: agent.text("instruction").unwrap_or_default().to_owned(),
+            model: model?,
+            servers,
+            run: run_limits(&values.section("limits").section("run")),
+            subagents: subagent_limits(&values.section("limits").section("subagents")),
+            defaults,
+            liveness,
+            kill: kill(&lifecycle.section("kill")),
+            drain_timeout: time(&lifecycle, "drain_timeout"),
+            reap_orphans_always: std::process::id() == 1,
+            log_level: log_level.to_owned(),
+        };
+        let settings = Settings {
+            files: self.files.to_vec(),
+            workspace,
+            env_passthrough: values.section("spawn").texts("env_passthrough").unwrap_or_default(),
+            journal: journal.map(|(path, _)| self.absolute(&path)),
+            log_level: level(log_level),
+            log_format: observability.text("log_format").map(format),
+            tags,
+        };
+        Some((config, settings))
+    }
+
+    /// The stem of the first file, in the letters that a name can have.
+    fn default_name(&self) -> String {
+        let stem = self.files.first().and_then(|file| file.file_stem()).unwrap_or_default().to_string_lossy();
+        let fits = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };
+        let name: String = stem.trim_start_matches('.').chars().take(64).map(fits).collect();
+        if name.is_empty() { "agentd".to_owned() } else { name }
+    }
+
+    fn liveness(&mut self, values: &Values<'_>) -> Liveness {
+        let liveness = Liveness {
+            ping: time(values, "ping"),
+            pong: time(values, "pong"),
+            progress: time(values, "progress"),
+            ready: time(values, "ready"),
+            hard_deadline_grace: time(values, "hard_deadline_grace"),
+        };
+        let place = values.written("pong").or_else(|| values.written("ping")).map(|node| &node.place);
+        if let Some(place) = place.filter(|_| liveness.pong <= liveness.ping) {
+            let fault = "a pong cannot be missed before the next ping is due: it is not longer than ping";
+            self.problems.push(
+                Problem::at(place, "lifecycle.liveness.pong", Code::InvalidValue, fault)
+                    .accepted(format!("more than {:?}", liveness.ping)),
+            );
+        }
+        liveness
+    }
+
+    fn defaults(&mut self, values: &Values<'_>) -> SpawnDefaults {
+        let limits = values.section("limits");
+        let cpu = limits.duration("cpu");
+        if let Some(node) = limits.written("cpu").filter(|_| cpu.is_some_and(|cpu| cpu.subsec_nanos() > 0)) {
+            let path = "subagents.defaults.limits.cpu";
+            let problem =
+                Problem::at(&node.place, path, Code::InvalidValue, "is not a whole number of seconds");
+            self.problems.push(problem.accepted("1s or more, in whole seconds: the kernel counts no finer"));
+        }
+        SpawnDefaults {
+            mode: match values.text("mode") {
+                Some("async") => Mode::Async,
+                Some("detached") => Mode::Detached,
+                _ => Mode::Sync,
+            },
+            priority: match values.text("priority") {
+                Some("low") => Priority::Low,
+                Some("high") => Priority::High,
+                _ => Priority::Normal,
+            },
+            limits: LimitOverrides {
+                steps: limits.small("steps"),
+                tokens: limits.whole("tokens"),
+                deadline: limits.duration("deadline"),
+                memory: limits.size("memory"),
+                cpu,
+            },
+        }
+    }
+
+    /// A folder that must exist, absolute.
+    fn folder(&mut self, values: &Values<'_>, name: &str, path: &str) -> Option<PathBuf> {
+        let (folder, place) = values.path(name)?;
+        let folder = self.absolute(&folder);
+        let fault = match std::fs::metadata(&folder) {
+            Ok(found) if found.is_dir() => return Some(folder),
+            Ok(_) => format!("{} is not a folder", folder.display()),
+            Err(error) => format!("{} cannot be used: {error}", folder.display()),
+        };
+        self.problems.push(
+            Problem::at(place, path, Code::Unreadable, fault)
+                .accepted("a folder that exists")
+                .hint(relative_to(place)),
+        );
+        None
+    }
+
+    /// `path` from the current folder, without `.` parts.
+    fn absolute(&self, path: &Path) -> PathBuf {
+        self.here.join(path).components().collect()
+    }
+
+    /// A key that must be there and is not. `place` is that of the map it is missing in.
+    fn missing(&mut self, place: Option<&Place>, path: &str, accepted: &str) {
+        if !self.complete {
+            return;
+        }
+        let problem = match place {
+            Some(place) => Problem::at(place, path, Code::Missing, "is required"),
+            None => {
+                let file = self.files.first().map(|file| file.display().to_string()).unwrap_or_default();
+                Problem::of_file(file, Code::Missing, "is required").key(path)
+            }
+        };
+        self.problems.push(problem.accepted(accepted));
+    }
+}
+
+/// How a relative path was understood.
+fn relative_to(place: &Place) -> String {
+    let folder = place.source.folder();
+    if folder.as_os_str().is_empty() {
+        "relative paths start from the current folder here".to_owned()
+    } else {
+        format!("relative paths start from {}, the folder of the file", folder.display())
+    }
+}
+
+fn run_limits(values: &Values<'_>) -> RunLimits {
+    RunLimits {
+        steps: values.small("steps").unwrap_or_default(),
+        tokens: values.whole("tokens").unwrap_or_default(),
+        deadline_ms: milliseconds(time(values, "deadline")),
+        repeats: values.small("repeats").unwrap_or_default(),
+        tool_result_bytes: values.size("tool_result_bytes").unwrap_or_default(),
+    }
+}
+
+fn subagent_limits(values: &Values<'_>) -> SubagentLimits {
+    let (burst, per) = values.text("rate").and_then(|text| units::rate(text).ok()).unwrap_or_default();
+    SubagentLimits {
+        breadth: values.small("breadth").unwrap_or_default(),
+        total: values.small("total").unwrap_or_default(),
+        depth: values.small("depth").unwrap_or_default(),
+        rate: Rate { burst, per },
+    }
+}
+
+fn kill(values: &Values<'_>) -> Kill {
+    Kill {
+        term_after: time(values, "term_after"),
+        kill_after: time(values, "kill_after"),
+        exit_after_result: time(values, "exit_after_result"),
+    }
+}
+
+/// A duration whose key has a default.
+fn time(values: &Values<'_>, name: &str) -> Duration {
+    values.duration(name).unwrap_or_default()
+}
+
+fn milliseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// The least important notes that are logged; `trace` is for children.
+fn level(word: &str) -> Level {
+    match word {
+        "error" => Level::Error,
+        "warn" => Level::Warn,
+        "debug" | "trace" => Level::Debug,
+        _ => Level::Info,
+    }
+}
+
+fn format(word: &str) -> LogFormat {
+    if word == "text" { LogFormat::Text } else { LogFormat::Json }
+}

@@ -1,0 +1,182 @@
+//! `mcp.servers`: one transport each, unique names, paths made absolute.
+
+use super::super::problem::{Code, Problem};
+use super::super::source::Place;
+use super::super::tree::{Node, clip};
+use super::super::values::{Values, text_of};
+use super::{Reader, milliseconds, time};
+use agentd_core::wire::message::{Files, Server, Stdio, Transport};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Time for a server's start and handshake (S14.4).
+const START_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Keys that belong to one transport only.
+const OF_FILES: [&str; 2] = ["root", "write"];
+const OF_COMMAND: [&str; 3] = ["args", "env", "cwd"];
+
+/// Tags by server name and pattern.
+type Tags = BTreeMap<String, BTreeMap<String, Vec<String>>>;
+
+impl Reader<'_> {
+    /// Every server that could be read, and the tags of each.
+    pub(super) fn servers(&mut self, root: &Values<'_>, workspace: Option<&Path>) -> (Vec<Server>, Tags) {
+        let mut servers = Vec::new();
+        let mut tags = Tags::new();
+        let mut first: BTreeMap<&str, &Place> = BTreeMap::new();
+        for (index, values) in root.section("mcp").items("servers").into_iter().enumerate() {
+            let path = format!("mcp.servers[{index}]");
+            let transport = self.transport(&values, &path, workspace);
+            let Some(name) = values.text("name") else {
+                self.missing(values.place(), &format!("{path}.name"), "a name that no other server has");
+                continue;
+            };
+            let place = values.written("name").map(|node| &node.place);
+            if let Some(place) = place {
+                if let Some(earlier) = first.get(name) {
+                    let fault = format!("{:?} is also the name of the server at {earlier}", clip(name));
+                    let problem = Problem::at(place, &format!("{path}.name"), Code::Duplicate, fault);
+                    self.problems.push(problem.hint("give each server a name of its own"));
+                    continue;
+                }
+                first.insert(name, place);
+            }
+            tags.insert(name.to_owned(), values.lists("tags"));
+            servers.extend(transport.map(|transport| server(&values, name, transport)));
+        }
+        (servers, tags)
+    }
+
+    fn transport(&mut self, values: &Values<'_>, path: &str, workspace: Option<&Path>) -> Option<Transport> {
+        match (values.written("builtin"), values.written("command")) {
+            (Some(_), Some(command)) => {
+                let fault = "a server is either builtin or a command";
+                let path = format!("{path}.command");
+                self.problems
+                    .push(Problem::at(&command.place, &path, Code::InvalidValue, fault).hint("remove one"));
+                None
+            }
+            (Some(_), None) => {
+                self.foreign(values, path, &OF_COMMAND, "a command");
+                self.files(values, path, workspace)
+            }
+            (None, Some(command)) => {
+                self.foreign(values, path, &OF_FILES, "builtin: files");
+                self.stdio(values, command, path, workspace)
+            }
+            // An address is a problem of its own already: not built yet.
+            (None, None) if values.written("url").is_some() => None,
+            (None, None) => {
+                self.missing(values.place(), path, "builtin: files, or command with a program");
+                None
+            }
+        }
+    }
+
+    fn files(&mut self, values: &Values<'_>, path: &str, workspace: Option<&Path>) -> Option<Transport> {
+        let root = match values.written("root") {
+            Some(_) => self.folder(values, "root", &format!("{path}.root"))?,
+            None => workspace.unwrap_or(self.here).to_owned(),
+        };
+        let root = self.utf8(root, values.place(), path)?;
+        Some(Transport::Files(Files { root, write: values.switch("write") }))
+    }
+
+    fn stdio(
+        &mut self,
+        values: &Values<'_>,
+        command: &Node,
+        path: &str,
+        workspace: Option<&Path>,
+    ) -> Option<Transport> {
+        self.no_secrets(command, &format!("{path}.command"));
+        for (index, arg) in values.list("args").iter().enumerate() {
+            self.no_secrets(arg, &format!("{path}.args[{index}]"));
+        }
+        for (name, value) in values.entries("env") {
+            self.no_secrets(value, &format!("{path}.env.{}", clip(name)));
+        }
+        let cwd = match values.written("cwd") {
+            Some(_) => Some(self.folder(values, "cwd", &format!("{path}.cwd"))?),
+            None => workspace.map(Path::to_owned),
+        };
+        let cwd = match cwd {
+            Some(folder) => Some(self.utf8(folder, values.place(), path)?),
+            None => None,
+        };
+        let command = self.program(command, path)?;
+        Some(Transport::Stdio(Stdio {
+            command,
+            args: values.texts("args").unwrap_or_default(),
+            env: values.map("env"),
+            cwd,
+        }))
+    }
+
+    /// A name without `/` is looked up in `PATH` when the server starts; anything else is a path.
+    fn program(&mut self, command: &Node, path: &str) -> Option<String> {
+        let text = text_of(command)?;
+        if text.trim().is_empty() {
+            let problem =
+                Problem::at(&command.place, &format!("{path}.command"), Code::InvalidValue, "is empty");
+            self.problems.push(problem.accepted("a program's name or path"));
+            return None;
+        }
+        if !text.contains('/') {
+            return Some(text);
+        }
+        let program = self.absolute(&command.place.resolve(&text));
+        self.utf8(program, Some(&command.place), &format!("{path}.command"))
+    }
+
+    /// Keys that mean nothing for the transport a server has.
+    fn foreign(&mut self, values: &Values<'_>, path: &str, keys: &[&str], owner: &str) {
+        for key in keys {
+            if let Some(node) = values.written(key) {
+                let fault = format!("belongs to a server with {owner}");
+                let path = format!("{path}.{key}");
+                self.problems
+                    .push(Problem::at(&node.place, &path, Code::InvalidValue, fault).hint("remove it"));
+            }
+        }
+    }
+
+    fn no_secrets(&mut self, node: &Node, path: &str) {
+        let refers = |text: &str| text.contains("{{secret:") || text.contains("{{secret-file:");
+        if text_of(node).is_some_and(|text| refers(&text)) {
+            let fault = "references to secrets are not built yet";
+            self.problems.push(Problem::at(&node.place, path, Code::NotBuilt, fault).hint(
+                "pass the variable on with spawn.env_passthrough, or wait for the version that has them",
+            ));
+        }
+    }
+
+    /// A path as text: it travels in a frame.
+    fn utf8(&mut self, path: PathBuf, place: Option<&Place>, key: &str) -> Option<String> {
+        match (path.into_os_string().into_string(), place) {
+            (Ok(text), _) => Some(text),
+            (Err(path), Some(place)) => {
+                let fault = format!("the path {} is not UTF-8", path.display());
+                self.problems
+                    .push(Problem::at(place, key, Code::InvalidValue, fault).hint("rename the folder"));
+                None
+            }
+            (Err(_), None) => None,
+        }
+    }
+}
+
+fn server(values: &Values<'_>, name: &str, transport: Transport) -> Server {
+    Server {
+        name: name.to_owned(),
+        ns: values.text("ns").map(str::to_owned),
+        transport,
+        allow: values.texts("allow"),
+        exclude: values.texts("exclude").unwrap_or_default(),
+        timeout_ms: milliseconds(time(values, "timeout")),
+        start_timeout_ms: milliseconds(START_TIMEOUT),
+        required: values.switch("required"),
+    }
+}

@@ -1,0 +1,33 @@
+//! What the binary needs of a configuration and the core does not.
+
+use agentd_core::note::Level;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// Settings of the process around the core.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// The files it was read from, in order.
+    pub files: Vec<PathBuf>,
+    /// Working folder of the agent's servers, absolute; where agentd was started when absent.
+    pub workspace: Option<PathBuf>,
+    /// Variables that children and servers get besides the baseline: names, or `PREFIX*` (S3.3).
+    pub env_passthrough: Vec<String>,
+    /// Where every event is recorded (S17.6).
+    pub journal: Option<PathBuf>,
+    /// What is logged.
+    pub log_level: Level,
+    /// How; by default as stderr is a terminal or not.
+    pub log_format: Option<LogFormat>,
+    /// Tags of each server's tools, by server and pattern (S16.1).
+    pub tags: BTreeMap<String, BTreeMap<String, Vec<String>>>,
+}
+
+/// How a log line looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum LogFormat {
+    /// One JSON object a line.
+    Json,
+    /// For people.
+    Text,
+}
