@@ -11,7 +11,7 @@ use crate::wire::message::{Event, Usage};
 
 /// Every event name a loop uses.
 pub const EVENTS: [&str; 5] =
-    ["agent.tools", "grant.unmatched", "grant.unreadable", "model.call", "tool.call"];
+    ["agent.grant.unmatched", "agent.grant.unreadable", "mcp.tools", "model.call", "tool.call"];
 
 /// Which tools the model is offered (S14.6).
 pub(super) fn tools(catalogue: &Catalogue) -> Output {
