@@ -9,24 +9,33 @@ use crate::time::Duration;
 use crate::wire::Up;
 use crate::wire::message::{Event, Usage};
 
+/// Every event name a loop uses.
+pub const EVENTS: [&str; 5] =
+    ["agent.grant.unmatched", "agent.grant.unreadable", "mcp.tools", "model.call", "tool.call"];
+
 /// Which tools the model is offered (S14.6).
 pub(super) fn tools(catalogue: &Catalogue) -> Output {
     let (tools, servers, own) = catalogue.count();
     event(
         "info",
-        "agent.tools",
-        [("tools", format!("{tools} from {servers} servers")), ("own", own.to_string())],
+        "mcp.tools",
+        [
+            ("text", format!("tools: {tools} from {servers} servers")),
+            ("tools", tools.to_string()),
+            ("servers", servers.to_string()),
+            ("own", own.to_string()),
+        ],
     )
 }
 
 /// The minted grant cannot be read, so it grants nothing.
 pub(super) fn unreadable_grant(problem: &PatternProblem) -> Output {
-    event("warn", "grant.unreadable", [("problem", problem.to_string())])
+    event("warn", "agent.grant.unreadable", [("problem", problem.to_string())])
 }
 
 /// A pattern that grants nothing.
 pub(super) fn unmatched_grant(pattern: &Pattern) -> Output {
-    event("warn", "grant.unmatched", [("pattern", pattern.to_string())])
+    event("warn", "agent.grant.unmatched", [("pattern", pattern.to_string())])
 }
 
 /// A model call that was answered.

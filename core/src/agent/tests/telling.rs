@@ -38,8 +38,8 @@ fn the_first_request_holds_what_was_passed_and_nothing_else() {
     assert_eq!((request.context, request.step, request.model.as_str()), (2, 1, "m"));
     let offered: Vec<&str> = request.tools.iter().map(|t| t.name.as_str()).collect();
     assert_eq!(offered, ["files_read", "web_get", "subagent_run", "subagent_await"]);
-    assert_eq!(run.events("agent.tools")[0].fields["tools"], "2 from 2 servers");
-    assert_eq!(run.events("agent.tools")[0].fields["own"], "2");
+    assert_eq!(run.events("mcp.tools")[0].fields["text"], "tools: 2 from 2 servers");
+    assert_eq!(run.events("mcp.tools")[0].fields["own"], "2");
     assert!(Run::start().last_request().system.is_empty());
 }
 
