@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 pub mod child;
+mod cli;
 pub mod config;
 pub mod environment;
 pub mod files;
@@ -9,6 +10,7 @@ pub mod journal;
 pub mod keeper;
 pub mod log;
 mod poll;
+pub mod supervise;
 
 use std::process::ExitCode;
 
@@ -20,5 +22,5 @@ pub fn main() -> ExitCode {
     if std::env::var_os(environment::SUBAGENT).is_some() {
         return child::main();
     }
-    ExitCode::SUCCESS
+    cli::main(std::env::args_os())
 }

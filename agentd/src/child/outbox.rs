@@ -101,7 +101,7 @@ impl Outbox {
         }
         let fields =
             BTreeMap::from([("count".to_owned(), std::mem::take(&mut self.dropped_events).to_string())]);
-        let up = Up::Event(Event { level: "warn".into(), name: "child.events_dropped".into(), fields });
+        let up = Up::Event(Event { level: "warn".into(), name: "agent.events_dropped".into(), fields });
         self.waiting.frame_bytes.fetch_add(SMALL, Ordering::Relaxed);
         let _unread = self.queue.send(Item::Frame { up, weight: SMALL });
     }

@@ -80,7 +80,13 @@ mod tests {
             partial: false,
             error: None,
             usage: UsageSum { own: Tokens::default(), subtree: tokens },
-            evidence: Evidence { model_calls: 1, tool_calls: 2, tool_errors: 0, children: 0, duration_ms: 1_250 },
+            evidence: Evidence {
+                model_calls: 1,
+                tool_calls: 2,
+                tool_errors: 0,
+                children: 0,
+                duration_ms: 1_250,
+            },
             attempt: 1,
         }
     }
@@ -95,7 +101,8 @@ mod tests {
 
     #[test]
     fn the_object_has_the_records_field_names() {
-        let value: Value = serde_json::from_str(&object(&result(json!("x")), &[("processes_left", 0.into())])).unwrap();
+        let value: Value =
+            serde_json::from_str(&object(&result(json!("x")), &[("processes_left", 0.into())])).unwrap();
         for key in ["run_id", "status", "result", "partial", "error", "usage", "evidence", "attempt"] {
             assert!(value.get(key).is_some(), "{key}");
         }

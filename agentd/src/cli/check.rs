@@ -1,13 +1,19 @@
 //! `agentd check`: every mistake in a configuration at once.
 
 use super::{CheckArgs, answer, exit};
-use crate::config::{self, Flags, Loaded, Problem, Sources};
+use crate::config::{self, Code, Flags, Loaded, Problem, Sources};
 use serde_json::json;
 
 /// Prints what is wrong, or that nothing is.
 pub(super) fn check(args: CheckArgs) -> u8 {
     let loaded = Sources::of_process(args.config.config, Flags::default())
-        .map_err(|error| vec![Problem::without_a_folder(&error)])
+        .map_err(|error| {
+            vec![Problem::of_file(
+                "",
+                Code::Unreadable,
+                format!("the current folder cannot be used: {error}"),
+            )]
+        })
         .and_then(|sources| config::load(&sources));
     let (text, code) = match &loaded {
         Ok(loaded) if args.json => (object(Some(loaded), &[]), exit::COMPLETED),
@@ -36,7 +42,10 @@ fn summary(loaded: &Loaded) -> String {
     let from = if files.is_empty() { "environment".to_owned() } else { files.join(", ") };
     let servers: Vec<&str> = loaded.config.servers.iter().map(|server| server.name.as_str()).collect();
     let servers = if servers.is_empty() { "none".to_owned() } else { servers.join(", ") };
-    format!("ok: {from}: agent {}, model {}, servers {servers}\n", loaded.config.agent, loaded.config.model.name)
+    format!(
+        "ok: {from}: agent {}, model {}, servers {servers}\n",
+        loaded.config.agent, loaded.config.model.name
+    )
 }
 
 fn files(loaded: &Loaded) -> Vec<String> {

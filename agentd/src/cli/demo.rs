@@ -2,7 +2,7 @@
 //! agentd. Ends by counting the processes that are left, which is how a person sees that none is.
 
 use super::{DemoArgs, answer, exit};
-use crate::config::{self, Loaded, Problem};
+use crate::config::{self, Loaded};
 use crate::log::Format;
 use crate::supervise::{self, Supervisor};
 use serde_json::{Value, json};
@@ -16,8 +16,8 @@ pub(super) fn demo(args: &DemoArgs) -> u8 {
     }
     let loaded = match configuration(&args.folder) {
         Ok(loaded) => loaded,
-        Err(problems) => {
-            eprint!("{}", config::render(&problems));
+        Err(said) => {
+            eprintln!("agentd: {said}");
             return exit::USAGE;
         }
     };
@@ -40,8 +40,9 @@ pub(super) fn demo(args: &DemoArgs) -> u8 {
         }
         supervisor.print(answer::cost(result));
     }
+    let left = supervisor.processes_left();
     supervisor.close();
-    let left = match supervise::processes_left() {
+    let left = match left {
         Ok(left) => left,
         Err(error) => {
             eprintln!("agentd: the processes that are left cannot be counted: {error}");
@@ -64,17 +65,23 @@ pub(super) fn demo(args: &DemoArgs) -> u8 {
 }
 
 /// The demo's configuration, read as any other.
-fn configuration(folder: &Path) -> Result<Loaded, Vec<Problem>> {
-    let root = folder.to_str().ok_or_else(|| {
-        vec![Problem::of_argument(&folder.display(), "the folder's path is not UTF-8")]
-    })?;
+fn configuration(folder: &Path) -> Result<Loaded, String> {
+    let shown = folder.display();
+    let here =
+        std::env::current_dir().map_err(|error| format!("the current folder cannot be used: {error}"))?;
+    match std::fs::metadata(here.join(folder)) {
+        Ok(found) if found.is_dir() => {}
+        Ok(_) => return Err(format!("{shown} is not a folder")),
+        Err(error) => return Err(format!("{shown} cannot be used: {error}")),
+    }
+    let root = folder.to_str().ok_or_else(|| format!("the path {shown} is not UTF-8"))?;
     let text = json!({
         "agent": { "name": "demo", "workspace": root },
         "intelligence": { "dialect": "mock", "endpoints": ["mock:builtin"] },
         "mcp": { "servers": [{ "name": "files", "builtin": "files", "tags": { "*": ["sensitive"] } }] },
         "limits": { "run": { "tool_result_bytes": "1MiB" } },
     });
-    config::load_text("demo", &text.to_string())
+    config::load_text("demo", &text.to_string(), &here).map_err(|problems| config::render(&problems))
 }
 
 fn failed(error: &supervise::Error) -> u8 {

@@ -71,7 +71,12 @@ mod tests {
     use agentd_core::rng::Rng;
     use agentd_core::time::Wall;
 
-    fn outcome(status: Status, partial: bool, fault: Option<FailKind>, signal: Option<SupervisorSignal>) -> Outcome {
+    fn outcome(
+        status: Status,
+        partial: bool,
+        fault: Option<FailKind>,
+        signal: Option<SupervisorSignal>,
+    ) -> Outcome {
         let result = ResultObject {
             handle: None,
             run_id: RunId::mint(Wall(0), &mut Rng::new(1)),
@@ -108,7 +113,11 @@ mod tests {
             (Status::Parked, false, None, Some(Int), 130),
             (Status::Cancelled, false, None, None, 1),
         ] {
-            assert_eq!(super::code(&outcome(status, partial, fault, signal)), code, "{status:?} {fault:?} {signal:?}");
+            assert_eq!(
+                super::code(&outcome(status, partial, fault, signal)),
+                code,
+                "{status:?} {fault:?} {signal:?}"
+            );
         }
         let none = Outcome { result: None, fault: None, interrupted: Some(Int), leaked: 0 };
         assert_eq!(super::code(&none), 130);

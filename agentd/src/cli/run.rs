@@ -66,7 +66,10 @@ fn read_stdin(input: impl Read) -> Result<String, String> {
     let read = input.take(PROMPT_BYTES + 1).read_to_end(&mut bytes);
     read.map_err(|error| format!("the prompt cannot be read from stdin: {error}"))?;
     if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > PROMPT_BYTES {
-        return Err("the prompt on stdin is larger than 4 MiB; put the data in files and let a server read them".into());
+        return Err(
+            "the prompt on stdin is larger than 4 MiB; put the data in files and let a server read them"
+                .into(),
+        );
     }
     String::from_utf8(bytes).map_err(|error| {
         format!("the prompt on stdin is not UTF-8 (byte {})", error.utf8_error().valid_up_to())
@@ -116,7 +119,14 @@ fn usage(said: &str) -> u8 {
 
 fn failed(error: &supervise::Error) -> u8 {
     eprintln!("agentd: {error}");
-    exit::FAILED
+    match error {
+        supervise::Error::Journal(_) => exit::USAGE,
+        supervise::Error::Start { .. }
+        | supervise::Error::System(_)
+        | supervise::Error::Driver(_)
+        | supervise::Error::Prompt(_)
+        | supervise::Error::Spent => exit::FAILED,
+    }
 }
 
 #[cfg(test)]

@@ -10,17 +10,41 @@ fn the_arguments_are_well_formed() {
 fn what_can_be_asked() {
     let parse = |words: &[&str]| Cli::try_parse_from(std::iter::once(&"agentd").chain(words));
     let Ok(Cli { command: Command::Run(run) }) = parse(&[
-        "run", "-c", "a.yaml", "-c", "b.yaml", "--model", "m", "--mcp", "x=y z", "--json", "--journal", "j", "--log-format",
-        "json", "--log-level", "debug", "-",
+        "run",
+        "-c",
+        "a.yaml",
+        "-c",
+        "b.yaml",
+        "--model",
+        "m",
+        "--mcp",
+        "x=y z",
+        "--json",
+        "--journal",
+        "j",
+        "--log-format",
+        "json",
+        "--log-level",
+        "debug",
+        "-",
     ]) else {
         panic!()
     };
     assert_eq!((run.prompt.as_str(), run.config.config.len(), run.servers.len()), ("-", 2, 1));
     let Ok(Cli { command: Command::Demo(demo) }) = parse(&["demo"]) else { panic!() };
-    assert_eq!((demo.folder.as_os_str().to_str(), demo.pattern.as_str(), demo.json), (Some("."), "TODO", false));
+    assert_eq!(
+        (demo.folder.as_os_str().to_str(), demo.pattern.as_str(), demo.json),
+        (Some("."), "TODO", false)
+    );
     assert!(parse(&["mcp", "serve-files", "--root", ".", "--write"]).is_ok());
     assert!(parse(&["check", "--json"]).is_ok());
-    for wrong in [&["run"][..], &["run", "a", "b"], &["serve-files"], &["demo", "--patern", "x"], &["run", "x", "--log-format", "xml"]] {
+    for wrong in [
+        &["run"][..],
+        &["run", "a", "b"],
+        &["serve-files"],
+        &["demo", "--patern", "x"],
+        &["run", "x", "--log-format", "xml"],
+    ] {
         let error = parse(wrong).expect_err("refused");
         assert_eq!(error.exit_code(), 2, "{wrong:?}");
     }

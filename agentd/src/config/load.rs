@@ -59,6 +59,7 @@ pub fn load(sources: &Sources) -> Result<Loaded, Vec<Problem>> {
         .zip(&files)
         .filter_map(|(order, file)| file_tree(file, order, sources, &mut problems))
         .collect();
+    // What a file that was not read would have said is not missing.
     let complete = trees.len() == files.len();
     let order = u32::try_from(files.len()).unwrap_or(FLAG_ORDER);
     trees.extend(environment::overrides(&sources.environment, order, &mut problems));
@@ -68,15 +69,43 @@ pub fn load(sources: &Sources) -> Result<Loaded, Vec<Problem>> {
         return Err(sorted(problems));
     }
     let servers = sources.flags.servers(&mut problems);
-    trees.iter().chain(&servers).for_each(|tree| check(tree, &mut problems));
-    let mut root = yaml::empty(&Source::file(Path::new(""), 0, String::new()));
-    trees.into_iter().for_each(|tree| merge(&mut root, tree));
-    servers.into_iter().for_each(|tree| add_server(&mut root, tree));
-    // What a file that was not read would have said is not missing.
-    let read = Reader { complete, here: &sources.here, files: &files, problems: &mut problems }.read(&root);
-    match read {
-        Some((config, settings)) if problems.is_empty() => Ok(Loaded { config, settings }),
-        Some(_) | None => Err(sorted(problems)),
+    Assembly { trees, servers, complete, files, here: &sources.here, problems }.read()
+}
+
+/// Loads one text, without variables, flags or a search: a configuration that agentd itself writes.
+pub(crate) fn load_text(name: &str, text: &str, here: &Path) -> Result<Loaded, Vec<Problem>> {
+    let mut problems = Vec::new();
+    let tree = yaml::parse(&Source::file(Path::new(name), 0, text.to_owned()), &mut problems);
+    let complete = tree.is_some();
+    let trees = tree.into_iter().collect();
+    Assembly { trees, servers: Vec::new(), complete, files: Vec::new(), here, problems }.read()
+}
+
+/// All texts of one load.
+struct Assembly<'a> {
+    /// In order: later wins.
+    trees: Vec<Node>,
+    /// Servers of flags, which are added to a list instead of replacing it.
+    servers: Vec<Node>,
+    complete: bool,
+    files: Vec<PathBuf>,
+    here: &'a Path,
+    problems: Vec<Problem>,
+}
+
+impl Assembly<'_> {
+    /// Checks each text, lays them over each other and reads the whole.
+    fn read(self) -> Result<Loaded, Vec<Problem>> {
+        let Assembly { trees, servers, complete, files, here, mut problems } = self;
+        trees.iter().chain(&servers).for_each(|tree| check(tree, &mut problems));
+        let mut root = yaml::empty(&Source::file(Path::new(""), 0, String::new()));
+        trees.into_iter().for_each(|tree| merge(&mut root, tree));
+        servers.into_iter().for_each(|tree| add_server(&mut root, tree));
+        let read = Reader { complete, here, files: &files, problems: &mut problems }.read(&root);
+        match read {
+            Some((config, settings)) if problems.is_empty() => Ok(Loaded { config, settings }),
+            Some(_) | None => Err(sorted(problems)),
+        }
     }
 }
 

@@ -6,6 +6,8 @@
 //! the core's [`Config`] and the binary's [`Settings`] ([`read`]). Nothing of it runs after start.
 
 mod check;
+#[cfg(test)]
+mod docs;
 mod environment;
 mod json;
 mod load;
@@ -23,6 +25,7 @@ mod values;
 mod yaml;
 
 pub use agentd_core::config::Config;
+pub(crate) use load::load_text;
 pub use load::{Flags, Loaded, Sources, load};
 pub use problem::{Code, Problem, render};
 pub use schema::table;

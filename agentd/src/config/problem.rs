@@ -128,15 +128,13 @@ impl Problem {
 }
 
 impl fmt::Display for Problem {
-    /// `file:line:column: path: message`, the line, a caret, and what to do.
+    /// `file:line:column: path: message`, `agentd` where there is no file, the line, a caret, and what to do.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.file)?;
+        f.write_str(if self.file.is_empty() { "agentd" } else { &self.file })?;
         if self.line > 0 {
             write!(f, ":{}:{}", self.line, self.column)?;
         }
-        if !self.file.is_empty() {
-            f.write_str(": ")?;
-        }
+        f.write_str(": ")?;
         if !self.path.is_empty() {
             write!(f, "{}: ", self.path)?;
         }

@@ -226,7 +226,7 @@ const SPAWN: &[Key] = &[
         "env_passthrough",
         EnvNames,
         "[]",
-        "Variables that children and servers get besides the baseline: names, or `PREFIX*`.",
+        "Variables that children get besides the baseline: names, or `PREFIX*`.",
     ),
     later("uid"),
     later("gid"),
@@ -372,6 +372,10 @@ fn add_rows(keys: &[Key], under: &str, rows: &mut String) {
                 add_row(&path, "a list of maps", key, rows);
                 add_rows(inner, &format!("{path}[]"), rows);
             }
+            Duration => add_row(&path, "a duration, not zero", key, rows),
+            Size => add_row(&path, "a size, not zero", key, rows),
+            Rate => add_row(&path, "a rate", key, rows),
+            Patterns => add_row(&path, "a list of tool names", key, rows),
             shape => add_row(&path, &shape.accepted(), key, rows),
         }
     }

@@ -11,7 +11,7 @@ pub struct Settings {
     pub files: Vec<PathBuf>,
     /// Working folder of the agent's servers, absolute; where agentd was started when absent.
     pub workspace: Option<PathBuf>,
-    /// Variables that children and servers get besides the baseline: names, or `PREFIX*` (S3.3).
+    /// Variables that children get besides the baseline: names, or `PREFIX*` (S3.3).
     pub env_passthrough: Vec<String>,
     /// Where every event is recorded (S17.6).
     pub journal: Option<PathBuf>,

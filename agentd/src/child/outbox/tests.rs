@@ -128,7 +128,7 @@ fn an_unread_pipe_bounds_pongs_and_events_and_holds_nobody_up() {
     for up in &frames {
         match up {
             Up::Event(event) if event.name == "noise" => seen += 1,
-            Up::Event(event) if event.name == "child.events_dropped" => {
+            Up::Event(event) if event.name == "agent.events_dropped" => {
                 told += event.fields["count"].parse::<usize>().expect("a count");
             }
             _ => {}

@@ -394,6 +394,10 @@ fn the_model_connection() {
         let problems = folder.problems();
         assert!(problems.iter().any(|p| p.path == path && p.code == code), "{text}: {problems:?}");
     }
+    let text = "intelligence: {dialect: anthropic, endpoints: [\"https://models.example\"]}";
+    let mut folder = load_one(text);
+    folder.sources.files.truncate(1);
+    assert_eq!(folder.problems().len(), 1, "an address is no playbook that is missing");
     let mut folder = load_one("intelligence: {dialect: mock, endpoints: [p.yaml]}");
     folder.sources.files.truncate(1);
     let problems = folder.problems();

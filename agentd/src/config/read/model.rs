@@ -13,8 +13,11 @@ const BUILTIN: &str = "mock:builtin";
 impl Reader<'_> {
     /// The root's model; `None` when it cannot be used, and `problems` says why.
     pub(super) fn model(&mut self, values: &Values<'_>) -> Option<Model> {
-        if values.written("dialect").is_none() {
-            self.missing(values.place(), "intelligence.dialect", "mock");
+        match values.text("dialect") {
+            Some("mock") => {}
+            // A dialect that is not built or not known is a problem of its own already.
+            Some(_) => return None,
+            None => self.missing(values.place(), "intelligence.dialect", "mock"),
         }
         let endpoints = values.list("endpoints");
         let [endpoint] = endpoints else {

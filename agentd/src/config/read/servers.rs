@@ -147,9 +147,10 @@ impl Reader<'_> {
         let refers = |text: &str| text.contains("{{secret:") || text.contains("{{secret-file:");
         if text_of(node).is_some_and(|text| refers(&text)) {
             let fault = "references to secrets are not built yet";
-            self.problems.push(Problem::at(&node.place, path, Code::NotBuilt, fault).hint(
-                "pass the variable on with spawn.env_passthrough, or wait for the version that has them",
-            ));
+            self.problems.push(
+                Problem::at(&node.place, path, Code::NotBuilt, fault)
+                    .hint("until they are, let the program read its secret from a file of its own"),
+            );
         }
     }
 

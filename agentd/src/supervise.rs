@@ -1,0 +1,220 @@
+//! The supervisor of a one-shot run: the core, the driver, and what surrounds them. Owns the order in which a
+//! process becomes a supervisor (signals before threads) and stops being one (the journal, then the log, each
+//! within bounds). Refuses policy: what happens to a run is the core's to decide. Called by the command line.
+
+use crate::config::{Config, Loaded, Settings};
+use crate::environment;
+use crate::journal::{Journal, JournalError};
+use crate::log::{self, Format, Log};
+use agentd_core::event::{Event, SupervisorSignal};
+use agentd_core::note::{Level, Note};
+use agentd_core::record::{Record, ResultObject};
+use agentd_core::supervisor::Core;
+use agentd_core::time::{Duration, Instant, Now};
+use agentd_core::wire::message::{FailKind, Spawn};
+use agentd_core::wire::{Down, Encoder};
+use agentd_host::Pid;
+use agentd_host::clock::Clock;
+use agentd_host::error::OsError;
+use agentd_host::signals::{self, Signals};
+use agentd_host::spawner::Image;
+use agentd_host::tree::{self, Identity};
+use agentd_io_mio::{DriverError, Options, Outside, PostError, StoreAnswer};
+use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
+use std::io;
+
+/// How long the journal may take to write what waits, at the end.
+const JOURNAL_END: Duration = Duration::from_secs(5);
+
+/// How long the log may take to write what waits, at the end: a reader that stopped reading delays no exit for
+/// longer.
+const LOG_END: Duration = Duration::from_secs(2);
+
+/// A process that is about to supervise, or has done so.
+#[derive(Debug)]
+pub struct Supervisor {
+    config: Config,
+    settings: Settings,
+    log: Log,
+    journal: Option<Journal>,
+    /// Taken by the one run.
+    signals: Option<Signals>,
+    /// What ran below this process before it began, and is none of its own.
+    before: BTreeSet<Identity>,
+    clock: Clock,
+}
+
+/// How a one-shot run ended.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outcome {
+    /// The answer, with the final sums of what was used; absent when a drain came before there was one.
+    pub result: Option<ResultObject>,
+    /// What gave out, when the conversation's worker said so.
+    pub fault: Option<FailKind>,
+    /// The signal that ended it early.
+    pub interrupted: Option<SupervisorSignal>,
+    /// Processes that could not be killed.
+    pub leaked: u32,
+}
+
+/// Why there is no outcome.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The process cannot become a supervisor.
+    #[error("cannot {action}: {error}")]
+    Start {
+        /// What was tried.
+        action: &'static str,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// No journal can be written where it is asked for.
+    #[error("the journal {0}")]
+    Journal(#[from] JournalError),
+    /// The loop cannot be made.
+    #[error("{0}")]
+    System(#[from] OsError),
+    /// The loop could not go on; what it ran has been killed.
+    #[error("{0}")]
+    Driver(#[from] DriverError),
+    /// The prompt was not taken; a bug.
+    #[error("the prompt was not taken: {0}")]
+    Prompt(#[from] PostError),
+    /// It has run already; a bug.
+    #[error("a one-shot supervisor runs once")]
+    Spent,
+}
+
+impl Supervisor {
+    /// Makes this process a supervisor that logs to stderr. Call it before the first thread.
+    pub fn start(loaded: Loaded, format: Format) -> Result<Supervisor, Error> {
+        let Loaded { config, settings } = loaded;
+        let failed = |action| move |error| Error::Start { action, error };
+        signals::reset_inherited().map_err(failed("reset signals"))?;
+        let signals = Signals::take().map_err(failed("take signals"))?;
+        let before = tree::descendants(Pid::own()).map_err(failed("read /proc"))?;
+        let clock = Clock::start();
+        let journal = match &settings.journal {
+            Some(path) => Some(Journal::create(path, &config, beginning(&clock))?),
+            None => None,
+        };
+        let stderr = log::stderr().map_err(failed("duplicate stderr"))?;
+        let log = Log::start(format, settings.log_level, stderr).map_err(failed("start the log's thread"))?;
+        let before = before.iter().map(tree::Stat::identity).collect();
+        Ok(Supervisor { config, settings, log, journal, signals: Some(signals), before, clock })
+    }
+
+    /// Runs one prompt to its end, everything it started included.
+    pub fn run(&mut self, prompt: String) -> Result<Outcome, Error> {
+        let signals = self.signals.take().ok_or(Error::Spent)?;
+        let image = Image::own(child_environment(&self.settings.env_passthrough));
+        let options = Options::new(image, Some(signals))?;
+        options.poster().post(Event::PromptSubmitted { text: prompt })?;
+        let mut core = Core::new(self.config.clone(), beginning(&self.clock));
+        let mut around = Surroundings { log: &self.log, journal: &mut self.journal, delivered: None };
+        let ended = agentd_io_mio::run(&mut core, &mut around, options)?;
+        let (result, fault) = around.delivered.unzip();
+        let result = result.map(|result| ResultObject { usage: ended.usage, ..result });
+        Ok(Outcome { result, fault: fault.flatten(), interrupted: ended.interrupted, leaked: ended.leaked })
+    }
+
+    /// Writes a line for people to stderr, behind what is logged.
+    pub fn print(&self, line: String) {
+        self.log.print(line);
+    }
+
+    /// How many processes are below this one that were not there before it began. Counted in `/proc`, not
+    /// remembered: zombies and what escaped included.
+    pub fn processes_left(&self) -> io::Result<usize> {
+        let below = tree::descendants(Pid::own())?;
+        Ok(below.iter().filter(|process| !self.before.contains(&process.identity())).count())
+    }
+
+    /// Ends the journal and the log, within bounds.
+    pub fn close(self) {
+        let Supervisor { log, journal, clock, .. } = self;
+        if let Some(Err(error)) = journal.map(|journal| journal.close(JOURNAL_END)) {
+            report_journal(&log, clock.now(), &error);
+        }
+        // Whoever does not read stderr has chosen to lose its end.
+        let _ = log.close(LOG_END);
+    }
+}
+
+/// What surrounds the reactor in a one-shot run. Its store is memory that nothing reads again: the core keeps
+/// what it answers from.
+struct Surroundings<'a> {
+    log: &'a Log,
+    journal: &'a mut Option<Journal>,
+    delivered: Option<(ResultObject, Option<FailKind>)>,
+}
+
+impl Outside for Surroundings<'_> {
+    fn observe(&mut self, now: Now, event: &Event) {
+        if let Some(error) = self.journal.as_mut().and_then(|journal| journal.observe(now, event)) {
+            report_journal(self.log, now, &error);
+        }
+    }
+
+    fn note(&mut self, now: Now, note: Note) {
+        self.log.note(now.wall, note);
+    }
+
+    fn persist(&mut self, _seq: u64, _record: &Record) -> StoreAnswer {
+        StoreAnswer::Stored
+    }
+
+    fn deliver(&mut self, result: &ResultObject, fault: Option<FailKind>) {
+        self.delivered = Some((result.clone(), fault));
+    }
+
+    fn encode_spawn(&mut self, spawn: &Spawn) -> Result<Vec<u8>, String> {
+        Encoder::new().encode_down(&Down::Spawn(Box::new(spawn.clone()))).map_err(|error| error.to_string())
+    }
+}
+
+fn report_journal(log: &Log, now: Now, error: &JournalError) {
+    log.say(now.wall, Level::Error, "journal.stopped", &[("error", error.to_string().into())]);
+}
+
+/// The clocks that the core is made with: its time begins with the driver's.
+fn beginning(clock: &Clock) -> Now {
+    Now { mono: Instant::ZERO, wall: clock.now().wall }
+}
+
+/// What children begin with: the baseline of S3.3 and what the configuration passes on.
+fn child_environment(passthrough: &[String]) -> Vec<(OsString, OsString)> {
+    std::env::vars_os()
+        .filter(|(name, _)| environment::is_baseline(name) || passes(name, passthrough))
+        .collect()
+}
+
+fn passes(name: &OsStr, patterns: &[String]) -> bool {
+    let Some(name) = name.to_str().filter(|name| !name.starts_with("AGENTD_")) else { return false };
+    patterns.iter().any(|pattern| match pattern.strip_suffix('*') {
+        Some(prefix) => name.starts_with(prefix),
+        None => name == pattern,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_named_passes_and_never_a_marker() {
+        let patterns = ["EDITOR".to_owned(), "LANG_PACK_*".to_owned(), "A*".to_owned()];
+        for (name, wanted) in [
+            ("EDITOR", true),
+            ("EDITOR2", false),
+            ("LANG_PACK_DE", true),
+            ("LANG_PACK", false),
+            ("AWS_REGION", true),
+            ("AGENTD_SUBAGENT", false),
+            ("AGENTD_INTELLIGENCE_TOKEN", false),
+        ] {
+            assert_eq!(passes(OsStr::new(name), &patterns), wanted, "{name}");
+        }
+    }
+}
