@@ -44,7 +44,6 @@ pub mod names {
     /// Name and meaning, sorted by name.
     pub const ALL: &[(&str, &str)] = &[
         ("agent.events_dropped", "a child's log events that its supervisor did not take in time"),
-        ("agent.tools", "what tools a run is offered, before its first model call"),
         ("child.after_terminal", "a child sent frames after its terminal one; they are dropped"),
         ("child.event", "a child's own event under a name that is not its kind to use"),
         ("child.exit", "a child's process ended, and how"),

@@ -9,8 +9,7 @@ use crate::wire::Up;
 use crate::wire::message::{Event, Usage};
 
 /// Every event name a loop uses.
-pub const EVENTS: [&str; 5] =
-    ["agent.tools", "grant.unmatched", "grant.unreadable", "model.call", "tool.call"];
+pub const EVENTS: [&str; 2] = ["model.call", "tool.call"];
 
 /// A model call that was answered.
 pub(super) fn model_answered(step: u32, took: Duration, reply: &Reply, usage: &Usage) -> Output {
