@@ -7,8 +7,8 @@
 //! |---|---|
 //! | 4 | [`supervisor`] |
 //! | 3 | [`run`], [`admit`] |
-//! | 2 | [`mod@distill`], [`policy`], [`record`] |
-//! | 1 | [`wire`], [`json`], [`event`], [`action`], [`config`], [`machine`], [`note`] |
+//! | 2 | [`mod@distill`], [`policy`] |
+//! | 1 | [`wire`], [`record`], [`json`], [`event`], [`action`], [`config`], [`machine`], [`note`] |
 //! | 0 | [`time`], [`id`], [`rng`], [`limits`], [`error`], [`bytes`], [`preview`], [`units`] |
 //!
 //! The child's wing ([`agent`], [`mcp`], [`model`]) is never imported by the floors above 1; a test holds that.

@@ -15,6 +15,7 @@ mod machine;
 mod prompt;
 mod round;
 
+pub use log::EVENTS;
 pub use machine::Loop;
 
 use crate::bytes::Json;

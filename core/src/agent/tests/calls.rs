@@ -123,7 +123,6 @@ fn an_excluded_tool_answers_exactly_as_an_unknown_one() {
     let run = Run::of(&granted);
     let offered: Vec<&str> = run.last_request().tools.iter().map(|t| t.name.as_str()).collect();
     assert_eq!(offered, ["files_read", "subagent_run", "subagent_await"]);
-    assert_eq!(run.events("grant.unmatched")[0].fields["pattern"], "gone");
 }
 
 #[test]
@@ -133,7 +132,6 @@ fn a_grant_that_cannot_be_read_grants_nothing() {
     let run = Run::of(&broken);
     let offered: Vec<&str> = run.last_request().tools.iter().map(|t| t.name.as_str()).collect();
     assert_eq!(offered, ["subagent_run", "subagent_await"]);
-    assert_eq!(run.events("grant.unreadable").len(), 1);
 }
 
 /// F22: a child without the supervisor's tools cannot reach them by name.

@@ -2,7 +2,6 @@
 
 use crate::model::mock::Problem;
 use crate::preview::preview;
-use crate::time::Duration;
 use serde_json::{Map, Value};
 
 /// An object of the playbook.
@@ -33,18 +32,4 @@ pub(super) fn join(path: &str, key: &str) -> String {
         (false, true) => format!("{path}.{key}"),
         (_, false) => format!("{path}[{key:?}]"),
     }
-}
-
-/// Reads a number and one of the units ms, s, m, h.
-pub(super) fn duration(text: &str) -> Option<Duration> {
-    let digits = text.find(|c: char| !c.is_ascii_digit())?;
-    let number: u64 = text[..digits].parse().ok()?;
-    let ms = match &text[digits..] {
-        "ms" => 1,
-        "s" => 1_000,
-        "m" => 60_000,
-        "h" => 3_600_000,
-        _ => return None,
-    };
-    number.checked_mul(ms).map(Duration::from_millis)
 }

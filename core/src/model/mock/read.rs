@@ -2,7 +2,7 @@
 //! over.
 
 use crate::model::mock::Problem;
-use crate::model::mock::fields::{Fields, duration, join, unknown_keys, wrong_type};
+use crate::model::mock::fields::{Fields, join, unknown_keys, wrong_type};
 use crate::model::mock::rule::{Answer, Args, CallShape, Last, Rule, Turns};
 use crate::model::mock::scene::VARIABLES;
 use crate::model::mock::shape::{Repeat, Shape, bare};
@@ -10,6 +10,7 @@ use crate::model::mock::template::{Engine, Expression};
 use crate::model::{Finish, ModelErrorKind};
 use crate::policy::Pattern;
 use crate::time::Duration;
+use crate::units;
 use crate::wire::message::Role;
 use regex::Regex;
 use serde_json::{Map, Value};
@@ -245,12 +246,8 @@ impl Reader {
 
     fn delay(&mut self, fields: &Fields, path: &str) -> Duration {
         let Some(value) = fields.get("delay") else { return Duration::ZERO };
-        value.as_str().and_then(duration).unwrap_or_else(|| {
-            self.problems.push(wrong_type(
-                &join(path, "delay"),
-                value,
-                "a time such as 500ms, 5s, 10m or 1h",
-            ));
+        value.as_str().and_then(|text| units::duration(text).ok()).unwrap_or_else(|| {
+            self.problems.push(wrong_type(&join(path, "delay"), value, units::DURATIONS));
             Duration::ZERO
         })
     }
