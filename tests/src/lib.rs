@@ -1,1 +1,4 @@
 //! The test kit: what real-process tests and the simulator share.
+#![forbid(unsafe_code)]
+
+pub mod sim;

@@ -8,6 +8,7 @@
 //! Refused as S2.1 says, and what is not well-formed. Accepted: integers and lengths that are longer than need
 //! be, `undefined` and unassigned simple values where nothing looks at them.
 
+mod access;
 mod content;
 mod error;
 mod item;
