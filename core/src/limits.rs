@@ -127,8 +127,8 @@ pub const SWEEP_PAUSES: [Duration; 4] = [
 pub const FORK_RETRIES: [Duration; 3] =
     [Duration::from_millis(50), Duration::from_millis(100), Duration::from_millis(200)];
 
-/// A gap between two events longer than this is a stop of the daemon or of the machine, and nobody is judged
-/// by it (S9.3).
+/// A timer that is overdue by more than this is a stop of the daemon or of the machine, and is told. Nobody is
+/// judged by it, nor by shorter ones that could spoil a wait (S9.3).
 pub const STALL_GAP: Duration = Duration::from_secs(1);
 
 /// First wait before a terminal record that could not be saved is tried again; it doubles up to the last.

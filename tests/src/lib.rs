@@ -2,3 +2,4 @@
 #![forbid(unsafe_code)]
 
 pub mod mcp_server;
+pub mod sim;

@@ -1,9 +1,9 @@
 //! The configuration: files in order, then `AGENTD_` variables, then flags; every problem at once, each with
 //! its place.
 //!
-//! One way through: a text becomes a [`tree`] with places ([`yaml`], [`environment`]), is checked by itself
-//! against the table of keys ([`schema`], [`check`]), is merged with the others ([`merge`]), and is read into
-//! the core's [`Config`] and the binary's [`Settings`] ([`read`]). Nothing of it runs after start.
+//! One way through: a text becomes a `tree` with places (`yaml`, `environment`), is checked by itself
+//! against the table of keys (`schema`, `check`), is merged with the others (`merge`), and is read into
+//! the core's [`Config`] and the binary's [`Settings`] (`read`). Nothing of it runs after start.
 
 mod check;
 #[cfg(test)]

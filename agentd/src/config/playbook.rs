@@ -8,7 +8,6 @@ use super::text::{self, Unreadable};
 use super::tree::{Node, Value};
 use super::yaml;
 use agentd_core::model::mock::Playbook;
-//STUB use agentd_core::model::mock::Playbook;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -36,7 +35,6 @@ fn translate(source: &Arc<Source>, problems: &mut Vec<Problem>) -> Option<Vec<u8
     let before = problems.len();
     let tree = yaml::parse(source, problems)?;
     let value = json::of(&tree);
-    /*STUB*/
     if let Err(error) = Playbook::from_value(&value) {
         for fault in error.problems {
             let place = place_of(&tree, &fault.path);

@@ -185,7 +185,7 @@ pub(crate) fn sorted(mut problems: Vec<Problem>) -> Vec<Problem> {
     problems
 }
 
-/// All problems as text, the first [`SHOWN`] in full, then how many there are.
+/// All problems as text, the first hundred in full, then how many there are.
 pub fn render(problems: &[Problem]) -> String {
     let mut text = String::new();
     for problem in problems.iter().take(SHOWN) {

@@ -22,7 +22,7 @@ pub(crate) const SEEN_BYTES: usize = 64;
 /// assert!(pattern.matches("files.read"));
 /// assert!(!pattern.matches("web.read"));
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Pattern(Kind);
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -99,6 +99,13 @@ impl fmt::Display for Pattern {
             Kind::Exact(exact) => f.write_str(exact),
             Kind::Prefix(prefix) => write!(f, "{prefix}*"),
         }
+    }
+}
+
+impl fmt::Debug for Pattern {
+    /// As it is written, quoted: what an error shows.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.to_string())
     }
 }
 

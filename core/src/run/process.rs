@@ -14,7 +14,7 @@ use crate::event::Exit;
 use crate::limits;
 use crate::run::ladder::Ladder;
 use crate::run::liveness::Liveness;
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 
 /// Where a process is in its life.
 #[derive(Debug)]
@@ -118,6 +118,21 @@ impl Sweep {
 }
 
 impl Process {
+    /// The daemon itself stood still for `gap`: nobody is judged by it (S9.3), a sweep has its time yet, and
+    /// what a dead child wrote is still in the pipe and will be read.
+    pub fn forgive(&mut self, gap: Duration, now: Instant) {
+        match self {
+            Process::Alive(alive) => alive.liveness.forgive(gap),
+            Process::Sweeping(sweep) => sweep.since = now,
+            Process::Draining { until, .. } => *until = now + limits::END_OF_FILE_WAIT,
+            Process::Recording
+            | Process::Spawning { .. }
+            | Process::Retrying { .. }
+            | Process::Reaping
+            | Process::Gone => {}
+        }
+    }
+
     /// Its name in logs and documents.
     pub fn name(&self) -> &'static str {
         match self {

@@ -175,25 +175,24 @@ impl Core {
         })
     }
 
-    /// Forgives what the daemon's own standstill looks like: a timer that is overdue by more than
-    /// `limits::STALL_GAP` was not missed by the children (S9.3).
+    /// Forgives what the daemon's own standstill looks like: a timer that is overdue by a good part of the
+    /// shortest wait it could spoil was not missed by the children (S9.3). A long one is told.
     fn forgive_stall(&mut self, out: &mut Actions, previous: Instant) {
         let now = self.now.mono;
         let Some(due) = self.timers.first() else { return };
         let gap = now.since(due.max(previous));
-        if gap <= limits::STALL_GAP {
+        if gap <= limits::END_OF_FILE_WAIT.min(self.config.liveness.pong) / 4 {
             return;
         }
         let nodes: Vec<NodeId> = self.busy.iter().copied().collect();
         for node in nodes {
-            if let Some(run) = self.run(node)
-                && let crate::run::process::Process::Alive(alive) = &mut run.process
-            {
-                alive.liveness.forgive(gap);
+            if let Some(run) = self.run(node) {
+                run.process.forgive(gap, now);
             }
         }
-        let gap_ms = u64::try_from(gap.as_millis()).unwrap_or(u64::MAX);
-        out.push(daemon_note(Level::Warn, "daemon.stalled").with("gap_ms", gap_ms).into());
+        if gap > limits::STALL_GAP {
+            out.push(daemon_note(Level::Warn, "daemon.stalled").with("gap_ms", ms(gap)).into());
+        }
     }
 
     /// Sets the timers of what this event changed and looks whether the daemon is done.

@@ -163,7 +163,11 @@ impl Core {
         let waiters = std::mem::take(&mut run.waiters);
         self.forget(node);
         for waiter in waiters {
-            self.answer_refusal(waiter.node, waiter.request, &refusal, out);
+            // A caller that ended meanwhile was answered then.
+            let open = self.runs.get(&waiter.node).is_some_and(|r| r.requests.contains_key(&waiter.request));
+            if open {
+                self.answer_refusal(waiter.node, waiter.request, &refusal, out);
+            }
         }
     }
 

@@ -24,6 +24,15 @@ fn patterns_are_exact_prefix_or_everything() {
 }
 
 #[test]
+fn a_pattern_shows_as_it_is_written() {
+    let pattern = Pattern::parse("files.*").unwrap();
+    assert_eq!(
+        (format!("{pattern}"), format!("{pattern:?}")),
+        ("files.*".to_owned(), "\"files.*\"".to_owned())
+    );
+}
+
+#[test]
 fn what_is_no_pattern_says_what_is_accepted() {
     let long = "x".repeat(NAME_CHARS + 1);
     let cases = ["", "a b", "a\tb", "a\u{2028}b", "a\0b", "*a", "a*b", "**", "\u{1b}[2J", long.as_str()];

@@ -1,7 +1,8 @@
 //! The inside of arrays and maps for [`Writer`]: with definite lengths all seven kinds of serde are the same, keys
 //! and values in a row.
 
-use super::writer::{TEXT, WriteError, Writer};
+use super::item::TEXT;
+use super::writer::{WriteError, Writer};
 use serde::Serialize;
 use serde::ser::{
     SerializeMap, SerializeSeq, SerializeStruct, SerializeStructVariant, SerializeTuple,

@@ -27,7 +27,7 @@ impl ReadError {
 
     /// The same, seen from one level further up.
     #[cold]
-    pub(in crate::wire) fn under(mut self, step: &str) -> ReadError {
+    pub(in crate::wire) fn under(mut self, step: impl AsRef<[u8]>) -> ReadError {
         let path = &self.0.path;
         let dot = if path.is_empty() || path.starts_with('[') { "" } else { "." };
         self.0.path = format!("{}{dot}{path}", preview(step, limits::PREVIEW_BYTES / 2));

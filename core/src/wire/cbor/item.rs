@@ -5,18 +5,23 @@ use serde::de::Unexpected;
 
 /// Why bytes are not what the protocol accepts, and where: an offset from the start of the frame's body.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("byte {at}: {what}")]
-pub struct Fault {
-    at: usize,
-    what: Box<str>,
-}
+#[error("byte {}: {}", .0.0, .0.1)]
+pub struct Fault(Box<(usize, String)>);
 
 impl Fault {
     #[cold]
     pub(in crate::wire) fn new(at: usize, what: impl Into<String>) -> Fault {
-        Fault { at, what: what.into().into() }
+        Fault(Box::new((at, what.into())))
     }
 }
+
+/// Major type 3, in the high bits of a head's first byte.
+pub(super) const TEXT: u8 = 3;
+
+/// Items that are one byte.
+pub(super) const FALSE: u8 = 0xf4;
+pub(super) const TRUE: u8 = 0xf5;
+pub(super) const NULL: u8 = 0xf6;
 
 /// A data item. Of a container only the count is here; its items follow.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -84,8 +89,21 @@ impl<'a> Cursor<'a> {
         self.bytes.len() - self.at
     }
 
-    /// Reads one item, or the head of a container.
+    /// The next byte, without taking it.
     #[inline]
+    pub(in crate::wire) fn peek(&self) -> Option<u8> {
+        self.bytes.get(self.at).copied()
+    }
+
+    /// Takes the byte that was peeked at.
+    #[inline]
+    pub(in crate::wire) fn step(&mut self) {
+        self.at = self.bytes.len().min(self.at + 1);
+    }
+
+    /// Reads one item, or the head of a container. Inlined where it is used, for an item that is handed over in
+    /// memory costs more than its reading.
+    #[inline(always)]
     pub(in crate::wire) fn item(&mut self) -> Result<Item<'a>, Fault> {
         let start = self.at;
         let [first] = self.array(start)?;
@@ -111,8 +129,22 @@ impl<'a> Cursor<'a> {
         }
     }
 
+    /// The bytes of a text that the scan has found to be UTF-8, without looking again; `None` when another item
+    /// is next, which stays.
+    #[inline(always)]
+    pub(in crate::wire) fn scanned_text(&mut self) -> Option<&'a [u8]> {
+        let before = self.at;
+        let first = self.peek().filter(|first| (TEXT << 5..TEXT << 5 | 28).contains(first))?;
+        self.step();
+        let text = self.argument(before, first & 0x1f).and_then(|length| self.take(before, length, "a text"));
+        if text.is_err() {
+            self.at = before;
+        }
+        text.ok()
+    }
+
     /// The number in a head.
-    #[inline]
+    #[inline(always)]
     fn argument(&mut self, start: usize, info: u8) -> Result<u64, Fault> {
         match info {
             24 => self.array(start).map(|[byte]| u64::from(byte)),
@@ -147,14 +179,14 @@ impl<'a> Cursor<'a> {
         Ok(Item::Float(float))
     }
 
-    #[inline]
+    #[inline(always)]
     fn array<const N: usize>(&mut self, start: usize) -> Result<[u8; N], Fault> {
         match self.bytes[self.at..].first_chunk::<N>() {
             Some(bytes) => {
                 self.at += N;
                 Ok(*bytes)
             }
-            None => Err(Fault::new(start, "an item begins here and the frame ends inside it")),
+            None => Err(cut(start)),
         }
     }
 
@@ -182,6 +214,11 @@ impl<'a> Cursor<'a> {
             }
         }
     }
+}
+
+#[cold]
+fn cut(start: usize) -> Fault {
+    Fault::new(start, "an item begins here and the frame ends inside it")
 }
 
 #[cold]

@@ -1,13 +1,14 @@
 //! The strict part of CBOR (RFC 8949) that the control protocol is made of: definite lengths, text keys that
 //! differ, no tags, no NaN, valid UTF-8, bounded nesting and number of items (S2.1).
 //!
-//! Reading is two passes over the same bytes. [`scan`] judges structure in a loop, without recursion and without
-//! knowing any type; then [`reader`] hands the values to serde, borrowing from the bytes, and judges types. What
-//! the second pass sees is what the first one accepted, item by item: both walk with [`item`].
+//! Reading is two passes over the same bytes. `scan` judges structure in a loop, without recursion and without
+//! knowing any type; then `reader` hands the values to serde, borrowing from the bytes, and judges types. What
+//! the second pass sees is what the first one accepted, item by item: both walk with `item`.
 //!
 //! Refused as S2.1 says, and what is not well-formed. Accepted: integers and lengths that are longer than need
 //! be, `undefined` and unassigned simple values where nothing looks at them.
 
+mod access;
 mod content;
 mod error;
 mod item;

@@ -2,12 +2,10 @@
 //! is allocated but what a message keeps. Stricter than serde's own visitors: a text is never read from bytes,
 //! a struct never from an array, an array never longer than the type.
 
+use super::access::{Entries, Items, Variant};
 use super::error::{ReadError, wrong};
-use super::item::{Cursor, Item};
-use serde::de::value::BorrowedStrDeserializer;
-use serde::de::{
-    DeserializeSeed, Deserializer, EnumAccess, Expected, MapAccess, SeqAccess, VariantAccess, Visitor,
-};
+use super::item::{Cursor, FALSE, Item, NULL, TRUE};
+use serde::de::{Deserializer, Expected, Visitor};
 use serde::forward_to_deserialize_any;
 
 /// Reads values in order.
@@ -37,7 +35,7 @@ impl<'de> Reader<'de> {
     }
 
     /// Steps over one value, whatever it holds.
-    fn skip(&mut self) -> Result<(), ReadError> {
+    pub(super) fn skip(&mut self) -> Result<(), ReadError> {
         let mut items = 1usize;
         while items > 0 {
             items -= 1;
@@ -51,10 +49,58 @@ impl<'de> Reader<'de> {
         Ok(())
     }
 
+    /// Any item, for a type that takes what comes. The four below are what messages are mostly made of.
+    #[inline(never)]
+    fn item(&mut self) -> Result<Item<'de>, ReadError> {
+        Ok(self.cursor.item()?)
+    }
+
+    #[inline(never)]
     fn text(&mut self, expected: &dyn Expected) -> Result<&'de str, ReadError> {
         let item = self.cursor.item()?;
         let Item::Text(text) = item else { return Err(wrong(item, expected)) };
         Ok(text)
+    }
+
+    /// A key as bytes: most are only compared with the names of a struct's fields.
+    #[inline(never)]
+    pub(super) fn key(&mut self) -> Result<&'de [u8], ReadError> {
+        match self.cursor.scanned_text() {
+            Some(key) => Ok(key),
+            None => Err(wrong(self.cursor.item()?, &"a key")),
+        }
+    }
+
+    #[inline(never)]
+    fn bytes(&mut self, expected: &dyn Expected) -> Result<&'de [u8], ReadError> {
+        let item = self.cursor.item()?;
+        let Item::Bytes(bytes) = item else { return Err(wrong(item, expected)) };
+        Ok(bytes)
+    }
+
+    #[inline(never)]
+    fn array(&mut self, expected: &dyn Expected) -> Result<usize, ReadError> {
+        let item = self.cursor.item()?;
+        let Item::Array(count) = item else { return Err(wrong(item, expected)) };
+        Ok(count)
+    }
+
+    #[inline(never)]
+    fn map(&mut self, expected: &dyn Expected) -> Result<usize, ReadError> {
+        let item = self.cursor.item()?;
+        let Item::Map(pairs) = item else { return Err(wrong(item, expected)) };
+        Ok(pairs)
+    }
+
+    /// The next item if it is an unsigned integer; whatever else it is stays.
+    #[inline(never)]
+    fn unsigned(&mut self) -> Option<u64> {
+        let before = self.cursor.clone();
+        if let Ok(Item::Unsigned(value)) = self.cursor.item() {
+            return Some(value);
+        }
+        self.cursor = before;
+        None
     }
 
     fn items<V: Visitor<'de>>(&mut self, count: usize, visitor: V) -> Result<V::Value, ReadError> {
@@ -68,7 +114,7 @@ impl<'de> Reader<'de> {
 
     fn entries<V: Visitor<'de>>(&mut self, pairs: usize, visitor: V) -> Result<V::Value, ReadError> {
         let envelope = std::mem::take(&mut self.envelope);
-        let mut entries = Entries { reader: self, left: pairs, key: "", envelope };
+        let mut entries = Entries { reader: self, left: pairs, key: b"", envelope };
         let value = visitor.visit_map(&mut entries)?;
         match entries.left {
             0 => Ok(value),
@@ -86,7 +132,7 @@ impl<'de> Deserializer<'de> for &mut Reader<'de> {
     }
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
-        match self.cursor.item()? {
+        match self.item()? {
             Item::Unsigned(value) => visitor.visit_u64(value),
             Item::Negative(value) => match i64::try_from(value) {
                 Ok(value) => visitor.visit_i64(-1 - value),
@@ -103,14 +149,43 @@ impl<'de> Deserializer<'de> for &mut Reader<'de> {
         }
     }
 
-    forward_to_deserialize_any! { bool i8 i16 i32 i64 u8 u16 u32 u64 unit unit_struct }
+    forward_to_deserialize_any! { i8 i16 i32 i64 unit unit_struct }
+
+    fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
+        match self.cursor.peek() {
+            Some(byte @ (FALSE | TRUE)) => {
+                self.cursor.step();
+                visitor.visit_bool(byte == TRUE)
+            }
+            Some(_) | None => self.deserialize_any(visitor),
+        }
+    }
+
+    fn deserialize_u8<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
+        self.deserialize_u64(visitor)
+    }
+
+    fn deserialize_u16<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
+        self.deserialize_u64(visitor)
+    }
+
+    fn deserialize_u32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
+        self.deserialize_u64(visitor)
+    }
+
+    fn deserialize_u64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
+        match self.unsigned() {
+            Some(value) => visitor.visit_u64(value),
+            None => self.deserialize_any(visitor),
+        }
+    }
 
     fn deserialize_f32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
         self.deserialize_f64(visitor)
     }
 
     fn deserialize_f64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
-        let item = self.cursor.item()?;
+        let item = self.item()?;
         let Item::Float(value) = item else { return Err(wrong(item, &visitor)) };
         visitor.visit_f64(value)
     }
@@ -133,8 +208,7 @@ impl<'de> Deserializer<'de> for &mut Reader<'de> {
     }
 
     fn deserialize_bytes<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
-        let item = self.cursor.item()?;
-        let Item::Bytes(bytes) = item else { return Err(wrong(item, &visitor)) };
+        let bytes = self.bytes(&visitor)?;
         visitor.visit_borrowed_bytes(bytes)
     }
 
@@ -143,11 +217,10 @@ impl<'de> Deserializer<'de> for &mut Reader<'de> {
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
-        let before = self.cursor.clone();
-        if let Item::Null = self.cursor.item()? {
+        if self.cursor.peek() == Some(NULL) {
+            self.cursor.step();
             return visitor.visit_none();
         }
-        self.cursor = before;
         visitor.visit_some(self)
     }
 
@@ -160,8 +233,7 @@ impl<'de> Deserializer<'de> for &mut Reader<'de> {
     }
 
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
-        let item = self.cursor.item()?;
-        let Item::Array(count) = item else { return Err(wrong(item, &visitor)) };
+        let count = self.array(&visitor)?;
         self.items(count, visitor)
     }
 
@@ -179,8 +251,7 @@ impl<'de> Deserializer<'de> for &mut Reader<'de> {
     }
 
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
-        let item = self.cursor.item()?;
-        let Item::Map(pairs) = item else { return Err(wrong(item, &visitor)) };
+        let pairs = self.map(&visitor)?;
         self.entries(pairs, visitor)
     }
 
@@ -200,7 +271,7 @@ impl<'de> Deserializer<'de> for &mut Reader<'de> {
         _variants: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, ReadError> {
-        let item = self.cursor.item()?;
+        let item = self.item()?;
         if let Item::Text(variant) = item {
             return visitor.visit_enum(Variant { variant, content: None });
         }
@@ -215,115 +286,5 @@ impl<'de> Deserializer<'de> for &mut Reader<'de> {
         self.ignored += 1;
         self.skip()?;
         visitor.visit_unit()
-    }
-}
-
-/// The rest of an array.
-struct Items<'r, 'de> {
-    reader: &'r mut Reader<'de>,
-    count: usize,
-    left: usize,
-}
-
-impl<'de> SeqAccess<'de> for Items<'_, 'de> {
-    type Error = ReadError;
-
-    fn next_element_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, ReadError> {
-        if self.left == 0 {
-            return Ok(None);
-        }
-        let index = self.count - self.left;
-        self.left -= 1;
-        seed.deserialize(&mut *self.reader).map(Some).map_err(|error| error.under(&format!("[{index}]")))
-    }
-
-    fn size_hint(&self) -> Option<usize> {
-        Some(self.left)
-    }
-}
-
-/// The rest of a map.
-struct Entries<'r, 'de> {
-    reader: &'r mut Reader<'de>,
-    left: usize,
-    key: &'de str,
-    envelope: bool,
-}
-
-impl<'de> MapAccess<'de> for Entries<'_, 'de> {
-    type Error = ReadError;
-
-    fn next_key_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, ReadError> {
-        while self.left > 0 {
-            self.left -= 1;
-            self.key = self.reader.text(&"a key")?;
-            if self.envelope && matches!(self.key, "t" | "n") {
-                self.reader.skip()?;
-                continue;
-            }
-            return seed.deserialize(BorrowedStrDeserializer::new(self.key)).map(Some);
-        }
-        Ok(None)
-    }
-
-    fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, ReadError> {
-        seed.deserialize(&mut *self.reader).map_err(|error| error.under(self.key))
-    }
-
-    fn size_hint(&self) -> Option<usize> {
-        Some(self.left)
-    }
-}
-
-/// One variant of an enum, its content not yet read.
-struct Variant<'r, 'de> {
-    variant: &'de str,
-    content: Option<&'r mut Reader<'de>>,
-}
-
-impl<'r, 'de> EnumAccess<'de> for Variant<'r, 'de> {
-    type Error = ReadError;
-    type Variant = Variant<'r, 'de>;
-
-    fn variant_seed<S: DeserializeSeed<'de>>(self, seed: S) -> Result<(S::Value, Self::Variant), ReadError> {
-        let name = BorrowedStrDeserializer::<ReadError>::new(self.variant);
-        let value = seed.deserialize(name)?;
-        Ok((value, self))
-    }
-}
-
-impl<'de> Variant<'_, 'de> {
-    fn content<T>(self, read: impl FnOnce(&mut Reader<'de>) -> Result<T, ReadError>) -> Result<T, ReadError> {
-        match self.content {
-            Some(reader) => read(reader).map_err(|error| error.under(self.variant)),
-            None => Err(ReadError::new(format!("`{}` needs content, saw its name alone", self.variant))),
-        }
-    }
-}
-
-impl<'de> VariantAccess<'de> for Variant<'_, 'de> {
-    type Error = ReadError;
-
-    fn unit_variant(self) -> Result<(), ReadError> {
-        match self.content {
-            None => Ok(()),
-            Some(_) => Err(ReadError::new(format!("`{}` has no content, saw a map", self.variant))),
-        }
-    }
-
-    fn newtype_variant_seed<S: DeserializeSeed<'de>>(self, seed: S) -> Result<S::Value, ReadError> {
-        self.content(|reader| seed.deserialize(reader))
-    }
-
-    fn tuple_variant<V: Visitor<'de>>(self, _len: usize, visitor: V) -> Result<V::Value, ReadError> {
-        self.content(|reader| reader.deserialize_seq(visitor))
-    }
-
-    fn struct_variant<V: Visitor<'de>>(
-        self,
-        _fields: &'static [&'static str],
-        visitor: V,
-    ) -> Result<V::Value, ReadError> {
-        self.content(|reader| reader.deserialize_map(visitor))
     }
 }

@@ -101,11 +101,9 @@ impl Scanner {
                 _ => {}
             }
         }
-        let mut beginning = [0; 4];
-        let shared = text.len().min(4);
-        beginning[..shared].copy_from_slice(&text.as_bytes()[..shared]);
-        let at = u32::try_from(at).unwrap_or(u32::MAX);
-        self.keys.push(Key { beginning: u32::from_be_bytes(beginning), at });
+        // Texts shorter than four bytes may share a number with longer ones; the comparison of alike keys is whole.
+        let beginning = text.bytes().take(4).fold(0, |number, byte| number << 8 | u32::from(byte));
+        self.keys.push(Key { beginning, at: u32::try_from(at).unwrap_or(u32::MAX) });
         Ok(())
     }
 

@@ -90,6 +90,29 @@ fn every_kind_of_type_round_trips_and_ciborium_reads_the_same() {
 }
 
 #[test]
+fn keys_of_maps_are_what_their_type_makes_of_text() {
+    #[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+    struct Name(String);
+    #[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+    enum Side {
+        Left,
+        Right,
+    }
+    let names = BTreeMap::from([(Name("é".into()), 1)]);
+    assert_eq!(decode::<BTreeMap<Name, u8>>(&encode(&names).expect("writes")).expect("reads"), names);
+    let sides = BTreeMap::from([(Side::Left, 1), (Side::Right, 2)]);
+    assert_eq!(decode::<BTreeMap<Side, u8>>(&encode(&sides).expect("writes")).expect("reads"), sides);
+    let ids = BTreeMap::from([(crate::id::Handle(7), 1)]);
+    assert_eq!(
+        decode::<BTreeMap<crate::id::Handle, u8>>(&encode(&ids).expect("writes")).expect("reads"),
+        ids
+    );
+    let json = serde_json::json!({"a": {"b": [1, null, "x"]}});
+    assert_eq!(decode::<serde_json::Value>(&encode(&json).expect("writes")).expect("reads"), json);
+    assert!(decode::<BTreeMap<u8, u8>>(b"\xa1\x611\x01").is_err(), "a number is not made from text");
+}
+
+#[test]
 fn heads_change_their_length_where_ciborium_changes_it() {
     for length in [0, 1, 23, 24, 255, 256, 65_535, 65_536] {
         let text = "x".repeat(length);

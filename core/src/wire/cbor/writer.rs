@@ -3,11 +3,9 @@
 //! a value of any size costs no more memory than the limit.
 
 use super::content::Content;
+use super::item::{FALSE, NULL, TEXT, TRUE};
 use serde::Serialize;
 use serde::ser::{Error, Serializer};
-
-/// Major type 3.
-pub(super) const TEXT: u8 = 3;
 
 /// Writes values one after the other to the end of a buffer.
 #[derive(Debug)]
@@ -121,7 +119,7 @@ impl<'w, 'o> Serializer for &'w mut Writer<'o> {
     }
 
     fn serialize_bool(self, value: bool) -> Result<(), WriteError> {
-        self.put(&[if value { 0xf5 } else { 0xf4 }]);
+        self.put(&[if value { TRUE } else { FALSE }]);
         Ok(())
     }
 
@@ -201,7 +199,7 @@ impl<'w, 'o> Serializer for &'w mut Writer<'o> {
     }
 
     fn serialize_unit(self) -> Result<(), WriteError> {
-        self.put(&[0xf6]);
+        self.put(&[NULL]);
         Ok(())
     }
 

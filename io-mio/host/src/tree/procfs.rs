@@ -92,7 +92,7 @@ pub fn children(pid: Pid) -> io::Result<Vec<Pid>> {
     }
 }
 
-/// Everything below `root`, parents before their children, at most [`WALK`] processes.
+/// Everything below `root`, parents before their children, at most `WALK` processes.
 ///
 /// # Errors
 /// As [`children`].

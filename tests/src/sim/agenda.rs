@@ -1,0 +1,114 @@
+//! What is going to happen, by virtual time. Things of one stream keep their order however they are delayed
+//! (bytes of one pipe, answers of the store); things of different streams overtake each other freely.
+
+use agentd_core::time::{Duration, Instant};
+use std::collections::BTreeMap;
+
+/// Things that keep their order among themselves; `u64` tells streams of one kind apart.
+pub(crate) type Stream = (&'static str, u64);
+
+/// A queue by time, first come first served within an instant.
+pub(crate) struct Agenda<T> {
+    items: BTreeMap<(Instant, u64), (Stream, T)>,
+    last: BTreeMap<Stream, Instant>,
+    serial: u64,
+}
+
+impl<T> Agenda<T> {
+    /// An empty one.
+    pub(crate) fn new() -> Agenda<T> {
+        Agenda { items: BTreeMap::new(), last: BTreeMap::new(), serial: 0 }
+    }
+
+    /// Puts `item` at `at`, or later where its stream is later already.
+    pub(crate) fn push(&mut self, at: Instant, stream: Stream, item: T) {
+        let at = at.max(self.last.get(&stream).copied().unwrap_or(Instant::ZERO));
+        self.last.insert(stream, at);
+        self.serial += 1;
+        self.items.insert((at, self.serial), (stream, item));
+    }
+
+    /// Puts `item` at `at` on its own: it overtakes and is overtaken.
+    pub(crate) fn push_alone(&mut self, at: Instant, item: T) {
+        self.serial += 1;
+        self.items.insert((at, self.serial), (("alone", self.serial), item));
+    }
+
+    /// When the next thing happens.
+    pub(crate) fn next_at(&self) -> Option<Instant> {
+        self.items.keys().next().map(|(at, _)| *at)
+    }
+
+    /// Takes the next thing.
+    pub(crate) fn pop(&mut self) -> Option<(Instant, Stream, T)> {
+        self.items.pop_first().map(|((at, _), (stream, item))| (at, stream, item))
+    }
+
+    /// The first thing of every stream that happens no later than `until`, in order.
+    pub(crate) fn heads(&self, until: Instant) -> Vec<Stream> {
+        let mut seen: Vec<Stream> = Vec::new();
+        for ((at, _), (stream, _)) in &self.items {
+            if *at > until {
+                break;
+            }
+            if !seen.contains(stream) {
+                seen.push(*stream);
+            }
+        }
+        seen
+    }
+
+    /// Takes the first thing of `stream`.
+    pub(crate) fn pop_of(&mut self, stream: Stream) -> Option<(Instant, Stream, T)> {
+        let key = self.items.iter().find(|(_, (s, _))| *s == stream).map(|(key, _)| *key)?;
+        self.items.remove(&key).map(|(_, item)| (key.0, stream, item))
+    }
+
+    /// Forgets what `which` names.
+    pub(crate) fn cancel(&mut self, which: impl Fn(&T) -> bool) {
+        self.items.retain(|_, (_, item)| !which(item));
+    }
+
+    /// The whole world slept: everything happens that much later.
+    pub(crate) fn postpone(&mut self, by: Duration) {
+        let items = std::mem::take(&mut self.items);
+        self.items = items.into_iter().map(|((at, serial), item)| ((at + by, serial), item)).collect();
+        for last in self.last.values_mut() {
+            *last = *last + by;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(n: u64) -> Instant {
+        Instant::from_millis(n)
+    }
+
+    #[test]
+    fn a_stream_keeps_its_order_and_others_overtake() {
+        let mut agenda = Agenda::new();
+        agenda.push(ms(50), ("pipe", 1), "late bytes");
+        agenda.push(ms(10), ("pipe", 1), "end of file");
+        agenda.push(ms(20), ("exit", 1), "exit");
+        let order: Vec<_> = std::iter::from_fn(|| agenda.pop()).map(|(at, _, x)| (at.millis(), x)).collect();
+        assert_eq!(order, [(20, "exit"), (50, "late bytes"), (50, "end of file")]);
+    }
+
+    #[test]
+    fn sleep_moves_everything_and_a_stream_can_be_picked() {
+        let mut agenda = Agenda::new();
+        agenda.push(ms(1), ("a", 0), 1);
+        agenda.push(ms(2), ("b", 0), 2);
+        agenda.push(ms(3), ("a", 0), 3);
+        agenda.postpone(Duration::from_millis(100));
+        assert_eq!(agenda.next_at(), Some(ms(101)));
+        assert_eq!(agenda.heads(ms(200)), [("a", 0), ("b", 0)]);
+        assert_eq!(agenda.heads(ms(101)), [("a", 0)]);
+        assert_eq!(agenda.pop_of(("b", 0)).map(|x| x.2), Some(2));
+        agenda.cancel(|n| *n == 1);
+        assert_eq!(agenda.pop().map(|x| x.2), Some(3));
+    }
+}

@@ -1,0 +1,185 @@
+//! Every request is answered exactly once, in time, and with the result of the run that it asked for (S6.4, S6.6).
+
+use super::bounds::Bounds;
+use super::facts::{Facts, Request, Run, name};
+use super::{Verdict, unless};
+use agentd_core::id::NodeId;
+use agentd_core::record::Status;
+use agentd_core::time::{Duration, Instant};
+use agentd_core::wire::message::ToolResult;
+use serde_json::Value;
+
+const OWN: &str = "a result goes to the call that asked for it";
+const SAME: &str = "every reader gets the record's result";
+
+/// Judges one answer, and marks its request as answered.
+pub(super) fn judge(facts: &mut Facts, now: Instant, node: NodeId, answer: &ToolResult) -> Verdict {
+    const ONCE: &str = "every request is answered exactly once";
+    let request = facts.node(node).requests.get_mut(&answer.id);
+    let Some(request) = request else {
+        return Err((ONCE, format!("{node} never asked {}", answer.id)));
+    };
+    unless(!request.answered, ONCE, || format!("{node} gets a second answer to {}", answer.id))?;
+    request.answered = true;
+    let value = answer.value.parse().map_err(|e| ("an answer is JSON", format!("{node}: {e}")))?;
+    let Some(request) = facts.nodes.get(&node).and_then(|n| n.requests.get(&answer.id)) else {
+        return Ok(());
+    };
+    match request.name.as_str() {
+        "subagent.run" => run(facts, node, request, &value)?,
+        "subagent.await" | "subagent.status" | "subagent.list" => {
+            for object in objects(&value) {
+                same_as_record(facts, object)?;
+            }
+        }
+        "subagent.kill" => kill(facts, request, answer.error)?,
+        other => unless(answer.error, "an unknown tool is an error", || format!("{other} gave {value}"))?,
+    }
+    let _ = now;
+    Ok(())
+}
+
+fn run(facts: &Facts, node: NodeId, request: &Request, value: &Value) -> Verdict {
+    let made = facts.made_by(node, &request.call_id);
+    if value["error"]["gate"] == "cancelled" {
+        let seen = || format!("{} of a live run is called off", request.call_id);
+        return unless(facts.run_of(node).is_some_and(|r| r.terminal.is_some()), "only an ended run's calls are called off", seen);
+    }
+    if value["error"]["gate"].is_string() {
+        let seen = || format!("{} was refused and has a record", request.call_id);
+        return unless(made.is_none_or(|r| !r.stored), "a refusal makes no record", seen);
+    }
+    let Some(handle) = value["handle"].as_str() else {
+        // Failed before there was a run to speak of.
+        return unless(!value["error"].is_null(), "an answer says what became of the run", || value.to_string());
+    };
+    let Some(made) = made else {
+        return Err((OWN, format!("{} made no run and gets {handle}", request.call_id)));
+    };
+    unless(name(&made.record) == handle, OWN, || {
+        format!("{} made {} and gets {handle}", request.call_id, name(&made.record))
+    })?;
+    unless(made.stored || made.store_failed, "a handle is told when its record is durable", || {
+        format!("{handle} is not yet stored")
+    })?;
+    same_as_record(facts, value)?;
+    if value["status"] == Status::Completed.name() {
+        let token = request.call_id.strip_prefix("call-").unwrap_or_default();
+        let told = value["result"].to_string();
+        unless(holds_token(&told, token), OWN, || format!("{} gets {told:.80}", request.call_id))?;
+    }
+    let sync = request.args["mode"] == "sync";
+    let over = made.terminal.is_some();
+    unless(!sync || over, "a sync call is answered by the end of its run", || format!("{handle} is live"))
+}
+
+/// Whether a result text is that of the run with this token, and not of one whose token it begins.
+pub(super) fn holds_token(text: &str, token: &str) -> bool {
+    let mark = format!("token={token}");
+    text.match_indices(&mark).any(|(at, _)| {
+        !text[at + mark.len()..].starts_with(|c: char| c.is_ascii_digit() || c == '.')
+    })
+}
+
+fn kill(facts: &Facts, request: &Request, error: bool) -> Verdict {
+    let handle = request.args["handle"].as_str().unwrap_or_default();
+    let Some(run) = facts.by_handle(handle) else {
+        return unless(error, "an unknown handle is an error", || format!("kill of {handle}"));
+    };
+    unless(error || run.settled.is_some(), "killed is said when it is durable", || {
+        format!("{handle} is {}", run.record.status.name())
+    })
+}
+
+/// A status or result in an answer is the record's.
+fn same_as_record(facts: &Facts, object: &Value) -> Verdict {
+    let (Some(handle), Some(status)) = (object["handle"].as_str(), object["status"].as_str()) else {
+        return Ok(());
+    };
+    let Some(run) = facts.by_handle(handle) else {
+        return Err((SAME, format!("{handle} has no record")));
+    };
+    let Some((_, terminal)) = &run.terminal else {
+        return unless(status == run.record.status.name() || is_live(status), SAME, || {
+            format!("{handle} is told {status}, its record says {}", run.record.status.name())
+        });
+    };
+    unless(status == terminal.status.name(), SAME, || {
+        format!("{handle} is told {status}, its record says {}", terminal.status.name())
+    })?;
+    let same = object.get("result").is_none_or(|result| *result == terminal.result);
+    unless(same, SAME, || format!("{handle}: {:.80} for {:.80}", object["result"].to_string(), terminal.result))
+}
+
+fn is_live(status: &str) -> bool {
+    [Status::Spawned.name(), Status::Running.name()].contains(&status)
+}
+
+/// Every object in a value that could be a run's.
+fn objects(value: &Value) -> Vec<&Value> {
+    let mut all = Vec::new();
+    let mut open = vec![value];
+    while let Some(value) = open.pop() {
+        match value {
+            Value::Object(map) => {
+                if map.contains_key("handle") {
+                    all.push(value);
+                }
+                open.extend(map.values());
+            }
+            Value::Array(list) => open.extend(list),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+    all
+}
+
+/// No request waits longer than it may, while its child lives and is not being ended.
+pub(super) fn judge_time(facts: &Facts, bounds: &Bounds, now: Instant) -> Verdict {
+    for (id, node) in &facts.nodes {
+        let Some(run) = facts.run_of(*id) else { continue };
+        let ending = node.exit.is_some() || node.terminal.is_some() || node.broken.is_some();
+        if ending || run.terminal.is_some() || run.doomed.is_some() || facts.draining().is_some() {
+            continue;
+        }
+        for request in node.requests.values().filter(|r| !r.answered) {
+            let due = due(facts, bounds, *id, request);
+            unless(due.is_none_or(|at| now <= at), "a request is answered in time", || {
+                format!("{id} waits for {} {} since {:?}", request.name, request.args, now.since(request.at))
+            })?;
+        }
+    }
+    Ok(())
+}
+
+/// When a request must be answered; `None` while what it waits for goes on.
+fn due(facts: &Facts, bounds: &Bounds, node: NodeId, request: &Request) -> Option<Instant> {
+    let slack = bounds.slack() + Duration::from_millis(500);
+    let settled = |run: &Run| run.settled.map(|at| at + slack);
+    let soon = request.at + slack + Duration::from_secs(2);
+    match request.name.as_str() {
+        "subagent.run" => match facts.made_by(node, &request.call_id) {
+            Some(run) if request.args["mode"] == "sync" => settled(run),
+            Some(_) | None => Some(soon),
+        },
+        "subagent.await" => {
+            let timeout = request.args["timeout"].as_str().and_then(|t| t.strip_suffix("ms"));
+            let timeout = timeout.and_then(|ms| ms.parse().ok()).map(Duration::from_millis);
+            let one = request.args["handle"].as_str().into_iter();
+            let many = request.args["handles"].as_array().into_iter().flatten().filter_map(Value::as_str);
+            let ends: Vec<Option<Instant>> = one
+                .chain(many)
+                .map(|h| facts.by_handle(h).map_or(Some(soon), |run| settled(run).map(|at| at.max(soon))))
+                .collect();
+            let all = if request.args["until"] == "any" {
+                ends.into_iter().flatten().min()
+            } else {
+                ends.into_iter().collect::<Option<Vec<_>>>().and_then(|all| all.into_iter().max())
+            };
+            let timed_out = timeout.map(|t| request.at + t + slack);
+            all.into_iter().chain(timed_out).min()
+        }
+        "subagent.kill" => Some(soon),
+        _ => Some(request.at + slack),
+    }
+}

@@ -1,0 +1,247 @@
+//! How long anything may take; that every signal has a reason; that timers move, and that the end is one (S9).
+
+use super::facts::{Facts, Node};
+use super::{Misdeed, Verdict, unless};
+use crate::sim::kernel::{Kernel, Serial};
+use crate::sim::plan::{Fault, Plan};
+use agentd_core::action::Action;
+use agentd_core::event::SupervisorSignal;
+use agentd_core::id::NodeId;
+use agentd_core::limits::{END_OF_FILE_WAIT, ORPHAN_SWEEP, SWEEP_WAIT};
+use agentd_core::time::{Duration, Instant};
+
+/// Ticks in a row that may lead to nothing.
+const IDLE_TICKS: u32 = 64;
+
+/// See the module.
+pub(super) struct Bounds {
+    /// How long the daemon was stopped in all.
+    pub(super) gaps: Duration,
+    /// How much later everything may be, because the plan made it late.
+    faults: Duration,
+    interrupts: Vec<Instant>,
+    /// Some process cannot be killed in time, by plan.
+    stubborn: bool,
+    ticks: (u32, Instant),
+    /// The oldest orphan that nobody has waited for, and since when.
+    orphan: Option<(Serial, Instant)>,
+}
+
+impl Bounds {
+    pub(super) fn new(plan: &Plan) -> Bounds {
+        let knobs = &plan.knobs;
+        let mut faults = Duration::from_millis(200 + 40 * knobs.jitter_ms);
+        let mut longest = [0; 4];
+        let mut tries = 1;
+        for fault in &plan.faults {
+            match fault {
+                Fault::SpawnSlow { ms, .. } => faults += Duration::from_millis(*ms),
+                Fault::StoreSlow { ms, .. } => longest[0] = longest[0].max(*ms),
+                Fault::StoreFails { times, .. } => {
+                    // The core's own pauses between tries.
+                    longest[1] += (0..*times).map(|i| (500 << i.min(6)).min(30_000)).sum::<u64>();
+                    tries += times;
+                }
+                Fault::ExitLate { ms, .. } => longest[2] = longest[2].max(*ms),
+                Fault::ReadLate { ms, .. } => longest[3] = longest[3].max(*ms),
+                Fault::SpawnFails { .. } => faults += Duration::from_millis(400),
+                Fault::Stillborn { .. }
+                | Fault::ExitUnknown { .. }
+                | Fault::Gap { .. }
+                | Fault::Orphan { .. }
+                | Fault::Signal { .. } => {}
+            }
+        }
+        longest[0] *= tries;
+        let dying = plan.scripts.iter().map(|s| s.nature.dying_ms).max().unwrap_or(0);
+        faults += Duration::from_millis(longest.iter().sum::<u64>() + dying);
+        let stubborn = plan.scripts.iter().flat_map(|s| &s.steps).any(|step| match step {
+            crate::sim::plan::Step::Fork(what) => what.dying_ms > 500 || what.respawns > 4,
+            _ => false,
+        });
+        Bounds { gaps: Duration::ZERO, faults, interrupts: Vec::new(), stubborn, ticks: (0, Instant::ZERO), orphan: None }
+    }
+
+    pub(super) fn slack(&self) -> Duration {
+        self.faults + self.gaps
+    }
+
+    pub(super) fn interrupted(&mut self, now: Instant) {
+        self.interrupts.push(now);
+    }
+
+    pub(super) fn was_interrupted(&self) -> bool {
+        !self.interrupts.is_empty()
+    }
+
+    /// Orphans that ended do not stay (S5.3).
+    pub(super) fn orphans(&mut self, now: Instant, kernel: &Kernel) -> Verdict {
+        self.orphan = kernel.orphan_zombie().map(|serial| match self.orphan {
+            Some((old, since)) if old == serial => (serial, since),
+            Some(_) | None => (serial, now),
+        });
+        let due = self.orphan.map(|(_, since)| since + ORPHAN_SWEEP + ORPHAN_SWEEP + self.slack());
+        unless(due.is_none_or(|at| now <= at), "orphans are reaped", || format!("{:?}", self.orphan))
+    }
+
+    /// When a drain stops waiting.
+    fn drain_end(&self, facts: &Facts) -> Option<Instant> {
+        let first = *self.interrupts.first()?;
+        let timeout = first + Duration::from_millis(facts.plan.knobs.drain_ms);
+        Some(self.interrupts.get(1).map_or(timeout, |second| timeout.min(*second)))
+    }
+
+    /// Whether the drain has stopped waiting.
+    pub(super) fn drain_over(&self, facts: &Facts, now: Instant) -> bool {
+        self.drain_end(facts).is_some_and(|at| now >= at)
+    }
+
+    /// Timers move: none is due again right after its `Tick`, and they do not go on for nothing.
+    pub(super) fn turned(&mut self, now: Instant, was_tick: bool, next: Option<Instant>) -> Verdict {
+        if !was_tick {
+            self.ticks = (0, now);
+            return Ok(());
+        }
+        unless(next.is_none_or(|at| at > now), "no timer is due right after a Tick", || format!("{next:?}"))?;
+        self.ticks.0 += 1;
+        let idle = self.ticks.0 >= IDLE_TICKS && now.since(self.ticks.1) < Duration::from_millis(500);
+        if self.ticks.0 >= IDLE_TICKS {
+            self.ticks = (0, now);
+        }
+        unless(!idle, "timers do not spin", || format!("{IDLE_TICKS} ticks in half a second"))
+    }
+}
+
+/// A signal has a reason (S9.4: a child that exits by itself is never signalled).
+pub(super) fn judge_signal(facts: &Facts, bounds: &Bounds, now: Instant, action: &Action) -> Verdict {
+    let Action::Signal { node, signal } = action else { return Ok(()) };
+    let Some(n) = facts.nodes.get(node) else { return Ok(()) };
+    let knobs = &facts.plan.knobs;
+    let past = |since: Option<Instant>, ms: u64| since.is_some_and(|at| now >= at + Duration::from_millis(ms));
+    let reason = past(n.cancelled, knobs.term_ms)
+        || past(n.terminal.as_ref().map(|t| t.0), knobs.exit_ms)
+        || past(n.spawned, n.deadline_ms + knobs.grace_ms)
+        || (n.ready.is_none() && past(n.spawned, knobs.ready_ms))
+        || n.broken.is_some()
+        || n.write_failed
+        || silent(n, now, facts.shortest_silence_ms())
+        || facts.plan.scripts.iter().any(|s| s.nature.deaf)
+        || bounds.drain_over(facts, now)
+        || facts.run_of(*node).is_some_and(|run| {
+            // Nobody wanted it any more before it was made, or nobody waits for it.
+            (run.terminal.is_some() && !n.first_frame) || facts.left_over(run, now)
+        });
+    unless(reason, "a signal has a reason", || format!("{node} gets {signal:?} and has done nothing"))?;
+    unless(!n.signals.iter().any(|(_, s)| s > signal), "rungs only rise", || {
+        format!("{node} gets {signal:?} after {:?}", n.signals)
+    })
+}
+
+fn silent(node: &Node, now: Instant, ms: u64) -> bool {
+    node.misdeeds.iter().any(|(at, what)| match what {
+        Misdeed::Silent => now >= *at + Duration::from_millis(ms),
+        Misdeed::ClosedStdout => true,
+    })
+}
+
+/// Nobody outlives its time.
+pub(super) fn judge_time(facts: &Facts, bounds: &Bounds, now: Instant, kernel: &Kernel) -> Verdict {
+    for (id, node) in &facts.nodes {
+        if node.reaped || node.born.is_none() {
+            continue;
+        }
+        if kernel.alive(*id) {
+            for (why, at) in ends(facts, bounds, *id, node) {
+                unless(now <= at + bounds.slack(), "a process is gone in time", || {
+                    format!("{id} is alive; {why}, due at {:.3} s", at.nanos() as f64 / 1e9)
+                })?;
+            }
+        } else if let Some((exit, _)) = node.exit {
+            after_exit(facts, bounds, now, *id, exit, kernel)?;
+        }
+    }
+    if let Some(end) = bounds.drain_end(facts).filter(|_| !bounds.stubborn) {
+        let due = end + Duration::from_secs(3) + bounds.slack();
+        unless(now <= due, "a drain ends in time", || facts.unfinished())?;
+    }
+    Ok(())
+}
+
+/// When a living process must be gone, by each reason there is.
+fn ends(facts: &Facts, bounds: &Bounds, id: NodeId, node: &Node) -> Vec<(&'static str, Instant)> {
+    let knobs = &facts.plan.knobs;
+    let ms = Duration::from_millis;
+    let kill = ms(knobs.kill_ms) + Duration::from_secs(1);
+    let mut ends = Vec::new();
+    let mut add = |why, since: Option<Instant>, after: Duration| {
+        if let Some(at) = since {
+            ends.push((why, at + after + kill));
+        }
+    };
+    if node.ready.is_none() {
+        add("it was never ready", node.spawned, ms(knobs.ready_ms));
+    }
+    add("it has said its last word", node.terminal.as_ref().map(|t| t.0), ms(knobs.exit_ms));
+    add("it wrote what is no frame", node.broken, Duration::ZERO);
+    add("its hard deadline", node.spawned, ms(node.deadline_ms + knobs.grace_ms));
+    let stuck = ms(knobs.progress_ms.max(knobs.pong_ms) + knobs.pong_ms + 2 * knobs.ping_ms);
+    for (at, what) in &node.misdeeds {
+        match what {
+            Misdeed::Silent => add("it answers nothing", Some(*at), stuck),
+            Misdeed::ClosedStdout => add("it can say nothing", Some(*at), stuck),
+        }
+    }
+    if let (Some(run), Some(spawned)) = (facts.run_of(id), node.spawned) {
+        let killed = run.terminal.as_ref().filter(|_| run.doomed.is_some()).map(|(at, _)| (*at).max(spawned));
+        add("it was killed", killed, ms(knobs.term_ms));
+        let cancelled = node.cancelled.map(|at| at.max(spawned));
+        add("it was told to end", cancelled, ms(knobs.term_ms));
+    }
+    if let Some(end) = bounds.drain_end(facts) {
+        ends.push(("the drain is over", end + Duration::from_secs(3)));
+    }
+    ends
+}
+
+/// What a dead process leaves is gone soon, and its record says how it ended.
+fn after_exit(
+    facts: &Facts,
+    bounds: &Bounds,
+    now: Instant,
+    id: NodeId,
+    exit: Instant,
+    kernel: &Kernel,
+) -> Verdict {
+    let left = kernel.below(id).count();
+    let due = exit + SWEEP_WAIT + bounds.slack();
+    unless(left == 0 || bounds.stubborn || now <= due, "nothing survives its run", || {
+        format!("{id} left {left} processes")
+    })?;
+    let due = exit + END_OF_FILE_WAIT + bounds.slack();
+    let ended = facts.run_of(id).is_none_or(|r| r.terminal.is_some());
+    unless(ended || now <= due, "nobody waits for the end of a dead child's output", || {
+        format!("{id} is dead since {:?} and its run is live", now.since(exit))
+    })?;
+    let due = exit + SWEEP_WAIT + END_OF_FILE_WAIT + Duration::from_secs(1) + bounds.slack();
+    unless(now <= due, "a zombie is reaped", || format!("{id}"))
+}
+
+/// The end is one: nobody lives, nobody is unreaped, and what could not be ended is counted.
+pub(super) fn judge_exit(
+    facts: &Facts,
+    bounds: &Bounds,
+    kernel: &Kernel,
+    interrupted: Option<SupervisorSignal>,
+    leaked: u32,
+) -> Verdict {
+    const RULE: &str = "the end leaves nobody";
+    let unreaped = facts.nodes.iter().find(|(_, n)| n.born.is_some() && !n.reap_asked);
+    if let Some((id, _)) = unreaped {
+        return Err((RULE, format!("{id} is not reaped")));
+    }
+    let alive = kernel.ours().count();
+    unless(alive as u64 <= u64::from(leaked), RULE, || format!("{alive} are alive, {leaked} are told"))?;
+    unless(leaked == 0 || bounds.stubborn, RULE, || format!("{leaked} are given up"))?;
+    let first = facts.interrupts.first().map(|(_, signal)| *signal);
+    unless(interrupted == first, "the exit names the signal", || format!("{interrupted:?} for {first:?}"))
+}

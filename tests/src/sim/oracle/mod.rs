@@ -1,0 +1,230 @@
+//! The rules that hold in every life, whatever the plan. An oracle sees what a driver sees (events, actions) and what the
+//! fake machine knows (who lives, who misbehaves); it never looks into the core.
+//!
+//! | file | rules |
+//! |---|---|
+//! | `facts` | none: what is known of every node, run and request |
+//! | `ownership` | nothing is signalled, swept, reaped or written to that is not ours; reap last |
+//! | `answers` | one answer per request, to the one that asked; no result but the record's |
+//! | `records` | one outcome per run, with a cause; a terminal record stands; intent before effect |
+//! | `permits` | limits are never passed, and refuse only who is over them |
+//! | `bounds` | how long anything may take; signals have a reason; timers move; rest comes |
+
+mod answers;
+mod bounds;
+mod facts;
+mod ownership;
+mod permits;
+mod records;
+
+use crate::sim::kernel::Kernel;
+use crate::sim::plan::Plan;
+use agentd_core::action::Action;
+use agentd_core::event::{Event, SupervisorSignal};
+use agentd_core::id::NodeId;
+use agentd_core::limits::END_OF_FILE_WAIT;
+use agentd_core::note::Level;
+use agentd_core::time::{Duration, Instant};
+use facts::Facts;
+use permits::Permits;
+use std::fmt;
+use std::sync::Arc;
+
+/// A rule that was broken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Violation {
+    /// The rule, in a few words that do not change from run to run.
+    pub rule: &'static str,
+    /// When.
+    pub at: Instant,
+    /// What was seen.
+    pub seen: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} at {:.3} s: {}", self.rule, self.at.nanos() as f64 / 1e9, self.seen)
+    }
+}
+
+/// What a process does that gives a reason to end it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Misdeed {
+    /// Answers nothing any more.
+    Silent,
+    /// Cannot say anything any more.
+    ClosedStdout,
+}
+
+/// See the module.
+pub(crate) struct Oracles {
+    facts: Facts,
+    permits: Permits,
+    bounds: bounds::Bounds,
+    violation: Option<Violation>,
+    delivered: u32,
+    exited: bool,
+}
+
+impl Oracles {
+    pub(crate) fn new(plan: Arc<Plan>) -> Oracles {
+        Oracles {
+            permits: Permits::new(&plan.knobs),
+            bounds: bounds::Bounds::new(&plan),
+            facts: Facts::new(plan),
+            violation: None,
+            delivered: 0,
+            exited: false,
+        }
+    }
+
+    pub(crate) fn violation(&self) -> Option<&Violation> {
+        self.violation.as_ref()
+    }
+
+    pub(crate) fn take_violation(&mut self) -> Option<Violation> {
+        self.violation.take()
+    }
+
+    fn break_rule(&mut self, rule: &'static str, at: Instant, seen: String) {
+        self.violation.get_or_insert(Violation { rule, at, seen });
+    }
+
+    fn check(&mut self, at: Instant, verdict: Verdict) {
+        if let Err((rule, seen)) = verdict {
+            self.break_rule(rule, at, seen);
+        }
+    }
+
+    /// The core is about to take this event.
+    pub(crate) fn fed(&mut self, now: Instant, event: &Event) {
+        self.facts.fed(now, event);
+        if let Event::Signalled { signal: SupervisorSignal::Term | SupervisorSignal::Int } = event {
+            self.bounds.interrupted(now);
+        }
+    }
+
+    /// The core asked for this; it is about to be done.
+    pub(crate) fn did(&mut self, now: Instant, action: &Action, kernel: &Kernel) {
+        if self.exited {
+            self.break_rule("exit is the last action", now, format!("{action:?}"));
+        }
+        let verdict = ownership::judge(&self.facts, now, action, kernel)
+            .and_then(|()| bounds::judge_signal(&self.facts, &self.bounds, now, action));
+        self.check(now, verdict);
+        match action {
+            Action::Persist { record, seq } => {
+                let verdict = records::judge(&self.facts, &self.bounds, now, record, *seq);
+                self.check(now, verdict);
+                let verdict = self.permits.persisted(&self.facts, now, record);
+                self.check(now, verdict);
+            }
+            Action::Spawn { node, .. } => {
+                let verdict = records::judge_spawn(&self.facts, *node)
+                    .and_then(|()| self.permits.spawned(&self.facts, *node));
+                self.check(now, verdict);
+            }
+            Action::Note(note) if note.level == Level::Error => {
+                self.break_rule("no error is logged", now, format!("{} {:?}", note.event, note.fields));
+            }
+            Action::Deliver { result, .. } => {
+                self.delivered += 1;
+                let verdict = records::judge_delivery(&self.facts, self.delivered, result);
+                self.check(now, verdict);
+            }
+            Action::Exit { interrupted, leaked, .. } => {
+                self.exited = true;
+                let delivered = self.delivered > 0;
+                let verdict = bounds::judge_exit(&self.facts, &self.bounds, kernel, *interrupted, *leaked)
+                    .and_then(|()| records::judge_exit(&self.facts, &self.bounds, delivered));
+                self.check(now, verdict);
+            }
+            Action::SendToChild { node, frame } => {
+                let answers = self.facts.read_down(now, *node, frame);
+                let verdict = answers.and_then(|answers| {
+                    answers.into_iter().try_for_each(|answer| {
+                        answers::judge(&mut self.facts, now, *node, &answer)?;
+                        self.permits.answered(&self.facts, now, *node, &answer)
+                    })
+                });
+                self.check(now, verdict);
+            }
+            Action::SendSpawn { .. }
+            | Action::CloseStdin { .. }
+            | Action::Signal { .. }
+            | Action::Sweep { .. }
+            | Action::Reap { .. }
+            | Action::ReapOrphans
+            | Action::Note(_) => {}
+        }
+        self.facts.did(now, action);
+    }
+
+    /// The core has finished with an event, and wants its next `Tick` then.
+    pub(crate) fn turned(&mut self, now: Instant, was_tick: bool, next: Option<Instant>) {
+        let verdict = self.bounds.turned(now, was_tick, next);
+        self.check(now, verdict);
+    }
+
+    /// Something happened: is anything overdue?
+    pub(crate) fn look(&mut self, now: Instant, kernel: &Kernel) {
+        if self.violation.is_some() || self.exited {
+            return;
+        }
+        let verdict = bounds::judge_time(&self.facts, &self.bounds, now, kernel)
+            .and_then(|()| answers::judge_time(&self.facts, &self.bounds, now))
+            .and_then(|()| permits::judge_live(&self.facts, kernel))
+            .and_then(|()| self.bounds.orphans(now, kernel));
+        self.check(now, verdict);
+    }
+
+    /// A node's process exists.
+    pub(crate) fn born(&mut self, now: Instant, node: NodeId) {
+        self.facts.node(node).born = Some(now);
+    }
+
+    /// A node's process has ended.
+    pub(crate) fn gone(&mut self, now: Instant, node: NodeId) {
+        self.facts.node(node).gone = Some(now);
+    }
+
+    /// A node's process gives a reason.
+    pub(crate) fn misdeed(&mut self, now: Instant, node: NodeId, what: Misdeed) {
+        self.facts.node(node).misdeeds.push((now, what));
+    }
+
+    /// The daemon is stopped for so long.
+    pub(crate) fn gap(&mut self, length: Duration) {
+        self.bounds.gaps += length;
+        // A shorter one leaves no mark that the core could see, when no timer falls into it.
+        if length > END_OF_FILE_WAIT {
+            self.facts.gaps += length;
+        }
+    }
+
+    /// A program was sent something it never may be.
+    pub(crate) fn child_complains(&mut self, now: Instant, node: NodeId, what: &str) {
+        self.break_rule("a child is sent what it can use", now, format!("{node} got {what}"));
+    }
+
+    /// It goes on for ever, or stops short.
+    pub(crate) fn never_rests(&mut self, now: Instant, how: &str) {
+        let seen = format!("{how}; {}", self.facts.unfinished());
+        self.break_rule("everything comes to rest", now, seen);
+    }
+
+    /// The life is over.
+    pub(crate) fn at_the_end(&mut self, now: Instant, kernel: &Kernel) {
+        if self.violation.is_none() && !self.exited {
+            let alive = kernel.ours().count();
+            self.break_rule("everything comes to rest", now, format!("no exit, {alive} processes"));
+        }
+    }
+}
+
+/// Whether a rule holds; else its name and what was seen.
+type Verdict<T = ()> = Result<T, (&'static str, String)>;
+
+fn unless(holds: bool, rule: &'static str, seen: impl FnOnce() -> String) -> Verdict {
+    if holds { Ok(()) } else { Err((rule, seen())) }
+}

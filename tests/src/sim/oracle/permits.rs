@@ -1,0 +1,159 @@
+//! Limits are never passed, and nobody is refused who is under them (S4.3, S4.7). Kept by a count of its own.
+
+use super::facts::{Facts, Node, Run, name};
+use super::{Verdict, unless};
+use crate::sim::kernel::Kernel;
+use crate::sim::plan::Knobs;
+use agentd_core::id::{NodeId, RunId};
+use agentd_core::record::Record;
+use agentd_core::time::Instant;
+use agentd_core::wire::message::{Role, ToolResult};
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+const PASSED: &str = "limits are never passed";
+const GHOST: &str = "only who is over a limit is refused";
+
+/// See the module.
+pub(super) struct Permits {
+    breadth: u32,
+    total: u32,
+    depth: u32,
+    admitted: BTreeSet<RunId>,
+    rate: Bucket,
+}
+
+impl Permits {
+    pub(super) fn new(knobs: &Knobs) -> Permits {
+        Permits {
+            breadth: knobs.breadth,
+            total: knobs.total,
+            depth: knobs.depth,
+            admitted: BTreeSet::new(),
+            rate: Bucket::new(knobs.burst, knobs.refill_ms),
+        }
+    }
+
+    /// A record is handed to the store; a run's first is its admission.
+    pub(super) fn persisted(&mut self, facts: &Facts, now: Instant, record: &Record) -> Verdict {
+        if record.role != Role::Subagent || facts.runs.contains_key(&record.run_id) {
+            return Ok(());
+        }
+        self.admitted.insert(record.run_id);
+        let count = self.admitted.len();
+        let who = name(record);
+        unless(count as u64 <= u64::from(self.total), PASSED, || format!("{who} is the {count}th of {}", self.total))?;
+        unless(record.depth <= self.depth, PASSED, || format!("{who} has depth {}", record.depth))?;
+        unless(facts.draining().is_none(), "a drain admits nobody", || who.clone())?;
+        unless(self.rate.take(now), PASSED, || format!("{who} is over the rate"))?;
+        let held = facts.runs.values().filter(|r| holds_surely(facts, r)).count() + 1;
+        unless(held as u64 <= u64::from(self.breadth), PASSED, || {
+            format!("{who} is the {held}th live of {}", self.breadth)
+        })
+    }
+
+    /// A process is asked for.
+    pub(super) fn spawned(&self, facts: &Facts, node: NodeId) -> Verdict {
+        let run = facts.run_of(node);
+        unless(run.is_some(), "a process has a run", || format!("{node}"))
+    }
+
+    /// An answer leaves; if it is a refusal over a limit, the limit was met.
+    pub(super) fn answered(&mut self, facts: &Facts, now: Instant, node: NodeId, answer: &ToolResult) -> Verdict {
+        let Some(request) = facts.nodes.get(&node).and_then(|n| n.requests.get(&answer.id)) else {
+            return Ok(());
+        };
+        let value = answer.value.parse().unwrap_or(Value::Null);
+        if request.name != "subagent.run" {
+            return Ok(());
+        }
+        let seen = |why: String| move || format!("{} {}: {why}", request.call_id, value["error"]["message"]);
+        match answer.value.parse().unwrap_or(Value::Null)["error"]["gate"].as_str() {
+            Some("breadth") => {
+                let held = facts.runs.values().filter(|r| holds_maybe(facts, r)).count();
+                let met = held as u64 >= u64::from(self.breadth);
+                unless(met, GHOST, seen(format!("{held} of {} hold a permit", self.breadth)))
+            }
+            Some("total") => {
+                let count = self.admitted.len();
+                unless(count as u64 >= u64::from(self.total), GHOST, seen(format!("{count} of {}", self.total)))
+            }
+            Some("depth") => {
+                let depth = facts.run_of(node).map_or(0, |r| r.record.depth) + 1;
+                unless(depth > self.depth, GHOST, seen(format!("depth {depth} of {}", self.depth)))
+            }
+            Some("rate") => unless(!self.rate.has(now), GHOST, seen("the bucket is not empty".into())),
+            Some("draining") => unless(facts.draining().is_some(), GHOST, seen("no drain has begun".into())),
+            Some(_) | None => Ok(()),
+        }
+    }
+}
+
+/// Whether the run's process may live as far as the core can know: the strictest reading of "not known gone".
+fn holds_surely(facts: &Facts, run: &Run) -> bool {
+    run.record.role == Role::Subagent
+        && facts.nodes.get(&run.record.node).is_some_and(|n| !never_made(n, run) && n.exit.is_none())
+}
+
+/// Whether the run may still be counted: the kindest reading, until its process is reaped.
+fn holds_maybe(facts: &Facts, run: &Run) -> bool {
+    run.record.role == Role::Subagent
+        && facts.nodes.get(&run.record.node).is_some_and(|n| !never_made(n, run) && !n.reaped)
+}
+
+/// No process was made and none will be.
+fn never_made(node: &Node, run: &Run) -> bool {
+    let unasked = node.spawn_asked.is_none() || node.spawn_failed;
+    // A run that ended before its intent was durable is let go when the store has answered.
+    let over = (run.terminal.is_some() && run.stored) || (run.store_failed && !run.stored);
+    unasked && over
+}
+
+/// Processes that really live, whatever anybody knows.
+pub(super) fn judge_live(facts: &Facts, kernel: &Kernel) -> Verdict {
+    let live = facts
+        .runs
+        .values()
+        .filter(|r| r.record.role == Role::Subagent && kernel.alive(r.record.node))
+        .count();
+    let breadth = facts.plan.knobs.breadth;
+    unless(live as u64 <= u64::from(breadth), PASSED, || format!("{live} of {breadth} subagents live"))
+}
+
+/// A token bucket that refills steadily, in exact arithmetic: a token costs `per` and `burst` flows in a nanosecond.
+struct Bucket {
+    burst: u128,
+    per: u128,
+    level: u128,
+    last: Instant,
+}
+
+impl Bucket {
+    fn new(burst: u32, refill_ms: u64) -> Bucket {
+        let (burst, per) = (u128::from(burst), u128::from(refill_ms) * 1_000_000);
+        Bucket { burst, per, level: burst * per, last: Instant::ZERO }
+    }
+
+    fn flow(&mut self, now: Instant) {
+        let flowed = self.burst * now.since(self.last).as_nanos();
+        self.level = (self.level + flowed).min(self.burst * self.per);
+        self.last = self.last.max(now);
+    }
+
+    /// Rounding may differ by a microsecond.
+    fn rounding(&self) -> u128 {
+        self.burst * 1_000
+    }
+
+    fn has(&mut self, now: Instant) -> bool {
+        self.flow(now);
+        self.level > self.per + self.rounding()
+    }
+
+    fn take(&mut self, now: Instant) -> bool {
+        self.flow(now);
+        let enough = self.level + self.rounding() >= self.per;
+        self.level = self.level.saturating_sub(self.per);
+        enough
+    }
+}

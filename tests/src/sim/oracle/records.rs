@@ -1,0 +1,203 @@
+//! One outcome per run, with a cause that was seen; a terminal record stands for ever; intent is durable before the effect
+//! (S8.2, S8.3, S10.2).
+
+use super::answers::holds_token;
+use super::bounds::Bounds;
+use super::facts::{Facts, Node, Run, name};
+use super::{Misdeed, Verdict, unless};
+use agentd_core::id::NodeId;
+use agentd_core::limits::{END_OF_FILE_WAIT, STORE_RETRY};
+use agentd_core::record::{Record, ResultObject, Status};
+use agentd_core::time::{Duration, Instant};
+use agentd_core::wire::message::Role;
+
+/// Judges a record as it is handed to the store.
+pub(super) fn judge(facts: &Facts, bounds: &Bounds, now: Instant, record: &Record, seq: u64) -> Verdict {
+    unless(facts.last_seq.is_none_or(|last| seq == last + 1), "store numbers rise by one", || {
+        format!("{seq} after {:?}", facts.last_seq)
+    })?;
+    let known = facts.runs.get(&record.run_id);
+    match known {
+        None => first(facts, record)?,
+        Some(run) => {
+            stands(run, record)?;
+            leaves_in_peace(run, now)?;
+        }
+    }
+    let again = known.is_some_and(|run| run.terminal.is_some());
+    if !record.status.is_terminal() || again {
+        return Ok(());
+    }
+    let none = Node::default();
+    let node = facts.nodes.get(&record.node).unwrap_or(&none);
+    cause(facts, bounds, now, record, known, node)
+}
+
+/// A run's first record names where it comes from.
+fn first(facts: &Facts, record: &Record) -> Verdict {
+    const DEPTH: &str = "depth is minted from the requester's record";
+    if let Some(handle) = record.handle {
+        let last = facts.handles.last_key_value().map(|(h, _)| *h);
+        unless(last.is_none_or(|l| l < handle), "handles are never reused", || {
+            format!("{handle} after {last:?}")
+        })?;
+    }
+    match record.role {
+        Role::Worker => unless(record.depth == 0, DEPTH, || format!("the worker has depth {}", record.depth)),
+        Role::Subagent => {
+            let parent = record.parent.and_then(|id| facts.runs.get(&id));
+            let Some(parent) = parent else {
+                return Err((DEPTH, format!("{} has no parent", name(record))));
+            };
+            unless(record.depth == parent.record.depth + 1, DEPTH, || {
+                format!("{} has depth {} below depth {}", name(record), record.depth, parent.record.depth)
+            })
+        }
+    }
+}
+
+/// Nothing changes a terminal record, and nothing changes who a run is.
+fn stands(run: &Run, record: &Record) -> Verdict {
+    let was = &run.record;
+    let who = |r: &Record| (r.handle, r.parent, r.call_id.clone(), r.depth, r.role, r.mode, r.created);
+    unless(who(was) == who(record), "a run stays who it is", || format!("{was:?} became {record:?}"))?;
+    let Some((_, terminal)) = &run.terminal else { return Ok(()) };
+    // Tokens that are reported on the way out are still charged.
+    let same = Record { usage: record.usage, ..terminal.clone() } == *record;
+    unless(same, "a terminal record stands", || {
+        format!(
+            "{} was {} {:?} and becomes {} {:?}",
+            name(record),
+            terminal.status.name(),
+            terminal.error,
+            record.status.name(),
+            record.error
+        )
+    })
+}
+
+/// A store that fails is asked again after a while, and after longer each time.
+fn leaves_in_peace(run: &Run, now: Instant) -> Verdict {
+    let Some((at, times)) = run.unsaved else { return Ok(()) };
+    let (first, longest) = STORE_RETRY;
+    let wait = (first * 2u32.saturating_pow(times - 1)).min(longest);
+    unless(now.since(at) >= wait, "a failing store is left in peace", || {
+        format!("{} is saved again after {:?}, the {times}th time", name(&run.record), now.since(at))
+    })
+}
+
+/// A terminal status has a cause, and the first terminal frame is the strongest.
+fn cause(
+    facts: &Facts,
+    bounds: &Bounds,
+    now: Instant,
+    record: &Record,
+    known: Option<&Run>,
+    node: &Node,
+) -> Verdict {
+    const CAUSE: &str = "an outcome has a cause";
+    let doomed = known.is_some_and(|run| run.doomed.is_some());
+    let unsaved = known.is_some_and(|run| run.store_failed);
+    let told = node.terminal.as_ref();
+    let stopping = !node.signals.is_empty() || node.cancelled.is_some();
+    // One read may bring a kill and, behind it, a last word: the first of them stands.
+    let killed = |at: Instant| known.and_then(|run| run.doomed).is_some_and(|doomed| doomed <= at);
+    if let Some((at, status, text)) = told
+        && !stopping
+        && !(record.status == Status::Cancelled && killed(*at))
+    {
+        unless(record.status == *status, "the first terminal frame stands", || {
+            format!("{} said {} and is {}", name(record), status.name(), record.status.name())
+        })?;
+        let token = text.as_deref().and_then(|t| t.split("token=").nth(1)).map(|t| {
+            t.split(|c: char| !c.is_ascii_digit() && c != '.' && c != 'r').next().unwrap_or_default()
+        });
+        if let Some(token) = token.filter(|_| record.status == Status::Completed) {
+            unless(holds_token(&record.result.to_string(), token), "a result is the run's own", || {
+                format!("{} said {token} and has {:.80}", name(record), record.result.to_string())
+            })?;
+        }
+        return Ok(());
+    }
+    let told_this = told.is_some_and(|(_, status, _)| *status == record.status);
+    let draining = facts.draining().is_some();
+    let ok = match record.status {
+        Status::Spawned | Status::Running => true,
+        Status::Cancelled => told_this || doomed || draining || orphaned(facts, record),
+        Status::Parked => draining || known.is_some_and(|run| facts.left_over(run, now)),
+        Status::Failed => told_this || unsaved || failed(facts, bounds, now, node),
+        Status::Completed
+        | Status::Refused
+        | Status::ExhaustedSteps
+        | Status::ExhaustedTokens
+        | Status::Deadline
+        | Status::LoopDetected => told_this,
+    };
+    unless(ok, CAUSE, || {
+        format!("{} is {} ({:?}), and nothing was seen", name(record), record.status.name(), record.error)
+    })
+}
+
+/// Who waited for it, or the whole conversation, is over.
+fn orphaned(facts: &Facts, record: &Record) -> bool {
+    let over = |run: &Run| run.terminal.is_some();
+    let mut parent = record.parent.and_then(|id| facts.runs.get(&id));
+    while let Some(run) = parent {
+        if over(run) {
+            return true;
+        }
+        parent = run.record.parent.and_then(|id| facts.runs.get(&id));
+    }
+    false
+}
+
+/// What makes a run fail without a word of its own.
+fn failed(facts: &Facts, bounds: &Bounds, now: Instant, node: &Node) -> bool {
+    let knobs = &facts.plan.knobs;
+    let past = |since: Option<Instant>, ms: u64| since.is_some_and(|at| now >= at + Duration::from_millis(ms));
+    let read_out = node.exit.is_some() && (node.eof || facts.read_time(node, now) >= END_OF_FILE_WAIT);
+    let silent = node.misdeeds.iter().any(|(at, m)| match m {
+        Misdeed::Silent => past(Some(*at), facts.shortest_silence_ms()),
+        Misdeed::ClosedStdout => true,
+    });
+    let deaf = facts.plan.scripts.iter().any(|s| s.nature.deaf);
+    read_out
+        || node.spawn_failed
+        || node.broken.is_some()
+        || node.write_failed
+        || silent
+        || deaf
+        || (node.ready.is_none() && past(node.spawned, knobs.ready_ms))
+        || past(node.spawned, node.deadline_ms + knobs.grace_ms)
+        || (facts.draining().is_some() && bounds.drain_over(facts, now))
+}
+
+/// A process is made only for a run whose record is durable.
+pub(super) fn judge_spawn(facts: &Facts, node: NodeId) -> Verdict {
+    const RULE: &str = "intent is durable before the effect";
+    let run = facts.run_of(node);
+    unless(run.is_some_and(|r| r.stored), RULE, || format!("{node} is spawned, its record not stored"))?;
+    let over = run.is_some_and(|r| r.terminal.is_some());
+    unless(!over, "no start revives what ended", || format!("{node}"))
+}
+
+/// The answer of the conversation is its worker's, once.
+pub(super) fn judge_delivery(facts: &Facts, nth: u32, result: &ResultObject) -> Verdict {
+    unless(nth == 1, "the answer is delivered once", || format!("{nth} times"))?;
+    let root = facts.root.and_then(|id| facts.runs.get(&id));
+    let same = root.and_then(|r| r.terminal.as_ref()).is_some_and(|(_, record)| {
+        record.run_id == result.run_id && record.status == result.status && record.result == result.result
+    });
+    unless(same, "the answer is the root's", || format!("{result:?}"))
+}
+
+/// At the end every record is terminal and the answer is out.
+pub(super) fn judge_exit(facts: &Facts, bounds: &Bounds, delivered: bool) -> Verdict {
+    // A run whose intent could not be saved never was one.
+    let live = facts.runs.values().find(|r| r.terminal.is_none() && (r.stored || !r.store_failed));
+    if let Some(run) = live {
+        let seen = format!("{} is {}", name(&run.record), run.record.status.name());
+        return Err(("every record is terminal at the end", seen));
+    }
+    unless(delivered || bounds.was_interrupted(), "the answer is delivered", || "exit without it".into())
+}

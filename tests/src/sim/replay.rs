@@ -1,0 +1,161 @@
+//! Lives from seeds and traces, and the report of one that broke a rule.
+
+use super::draw;
+use super::plan::{Knobs, Plan};
+use super::shrink::shrink;
+use super::story::Story;
+use super::world::{Outcome, World};
+use agentd_core::bytes::Bytes;
+use agentd_core::config::{
+    Config, Kill, LimitOverrides, Liveness, Priority, Rate, SpawnDefaults, SubagentLimits,
+};
+use agentd_core::machine::Machine;
+use agentd_core::time::{Duration, Now};
+use agentd_core::wire::message::{Dialect, Mode, Model, RunLimits};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// Makes the machine under test.
+pub type Maker<'a> = &'a dyn Fn(Config, Now) -> Box<dyn Machine>;
+
+/// A plan that once broke a rule, kept for ever.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Trace {
+    /// What the race is called.
+    pub name: String,
+    /// What it was, and what must happen instead.
+    pub why: String,
+    /// How to live through it.
+    pub plan: Plan,
+}
+
+/// How much of a life is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keep {
+    /// Only whether a rule broke.
+    Verdict,
+    /// And a digest by which two lives are told equal.
+    Digest,
+    /// And every event and action as a line.
+    Story,
+}
+
+/// Lives one life.
+pub fn live(plan: &Plan, make: Maker<'_>, keep: Keep) -> Outcome {
+    let plan = Arc::new(plan.clone());
+    let mut machine = make(config(&plan.knobs), Now::default());
+    World::new(plan, machine.as_mut(), Story::new(keep)).live()
+}
+
+/// Lives one life in which the order of what is due together is chosen.
+pub fn live_in_order(plan: &Plan, make: Maker<'_>, choices: Vec<usize>, keep: Keep) -> Outcome {
+    let plan = Arc::new(plan.clone());
+    let mut machine = make(config(&plan.knobs), Now::default());
+    World::new(plan, machine.as_mut(), Story::new(keep)).with_choices(choices).live()
+}
+
+/// Every order of what is due together, in the first `depth` places where there is a choice. Gives the number of
+/// lives, or the choices that broke a rule and how it ended.
+pub fn every_order(plan: &Plan, make: Maker<'_>, depth: usize) -> Result<u64, (Vec<usize>, Outcome)> {
+    let mut lives = 0;
+    let mut choices: Vec<usize> = Vec::new();
+    loop {
+        let outcome = live_in_order(plan, make, choices.clone(), Keep::Verdict);
+        lives += 1;
+        if outcome.violation.is_some() {
+            let outcome = live_in_order(plan, make, choices.clone(), Keep::Story);
+            return Err((choices, outcome));
+        }
+        // The next in counting order: the last place that has another option, and the first option after it.
+        let mut taken: Vec<usize> = outcome.options.iter().map(|_| 0).take(depth).collect();
+        for (place, choice) in taken.iter_mut().zip(&choices) {
+            *place = *choice;
+        }
+        let next = (0..taken.len()).rev().find(|i| taken[*i] + 1 < outcome.options[*i]);
+        let Some(place) = next else { return Ok(lives) };
+        taken.truncate(place + 1);
+        taken[place] += 1;
+        choices = taken;
+    }
+}
+
+/// Lives the life of a seed. A broken rule is reported with the smallest plan that breaks it.
+pub fn seed(seed: u64, make: Maker<'_>) -> Result<Outcome, String> {
+    let plan = draw::plan(seed);
+    let outcome = live(&plan, make, Keep::Verdict);
+    if outcome.violation.is_none() {
+        return Ok(outcome);
+    }
+    Err(report(&format!("seed {seed}"), Some(seed), &plan, make))
+}
+
+/// The report of a plan that breaks a rule: which, the smallest such plan, its story, how to see it again.
+pub fn report(what: &str, seed: Option<u64>, plan: &Plan, make: Maker<'_>) -> String {
+    let rule = |p: &Plan| live(p, make, Keep::Verdict).violation.map(|v| v.rule);
+    let broken = rule(plan);
+    let small = shrink(plan.clone(), |p| rule(p) == broken);
+    let outcome = live(&small, make, Keep::Story);
+    let violation = outcome.violation.map(|v| v.to_string()).unwrap_or_else(|| "nothing".into());
+    let plan = serde_json::to_string(&small).unwrap_or_else(|e| e.to_string());
+    let again = seed.map_or(String::new(), |s| {
+        format!("\nreplay: SIM_SEED={s} cargo test -p agentd-tests --test sim -- seeds --nocapture")
+    });
+    format!(
+        "{what} breaks the rule: {violation}\n{}\nshrunk plan: {plan}{again}\n",
+        tail(&outcome.story, 120)
+    )
+}
+
+/// The last lines of a story, cut in width.
+fn tail(story: &[String], lines: usize) -> String {
+    let from = story.len().saturating_sub(lines);
+    let cut = |line: &String| line.chars().take(300).collect::<String>();
+    let left = if from > 0 { format!("({from} lines before)\n") } else { String::new() };
+    left + &story[from..].iter().map(cut).collect::<Vec<_>>().join("\n")
+}
+
+/// The configuration that a plan's knobs mean.
+fn config(knobs: &Knobs) -> Config {
+    let ms = Duration::from_millis;
+    let model = Model { name: "sim".into(), dialect: Dialect::Mock(Bytes::from(b"{}".as_slice())) };
+    let run = RunLimits {
+        steps: 500,
+        tokens: 2_000_000,
+        deadline_ms: knobs.deadline_ms,
+        repeats: 5,
+        tool_result_bytes: 65_536,
+    };
+    Config {
+        agent: "sim".into(),
+        instruction: String::new(),
+        model,
+        servers: Vec::new(),
+        run,
+        subagents: SubagentLimits {
+            breadth: knobs.breadth,
+            total: knobs.total,
+            depth: knobs.depth,
+            rate: Rate { burst: knobs.burst, per: ms(knobs.refill_ms) },
+        },
+        defaults: SpawnDefaults {
+            mode: Mode::Sync,
+            priority: Priority::Normal,
+            limits: LimitOverrides::default(),
+        },
+        liveness: Liveness {
+            ping: ms(knobs.ping_ms),
+            pong: ms(knobs.pong_ms),
+            progress: ms(knobs.progress_ms),
+            ready: ms(knobs.ready_ms),
+            hard_deadline_grace: ms(knobs.grace_ms),
+        },
+        kill: Kill {
+            term_after: ms(knobs.term_ms),
+            kill_after: ms(knobs.kill_ms),
+            exit_after_result: ms(knobs.exit_ms),
+        },
+        drain_timeout: ms(knobs.drain_ms),
+        reap_orphans_always: knobs.pids % 8 == 0,
+        log_level: "info".into(),
+    }
+}

@@ -1,0 +1,206 @@
+//! What comes due: notices to the core, reads, births, programs' turns, deaths, gaps.
+
+use super::child::Child;
+use super::{Due, World};
+use crate::sim::kernel::{Owner, Serial};
+use crate::sim::oracle::Misdeed;
+use crate::sim::plan::{Fault, Offspring};
+use crate::sim::program::{Deed, Program};
+use agentd_core::bytes::Bytes;
+use agentd_core::event::{Event, Exit};
+use agentd_core::id::NodeId;
+use agentd_core::time::Duration;
+use std::sync::Arc;
+
+impl World<'_> {
+    pub(super) fn carry_out(&mut self, due: Due) {
+        match due {
+            Due::Notice(event) => self.feed(event),
+            Due::Read(node) => self.read(node),
+            Due::Born(node, nth) => self.born(node, nth),
+            Due::Turn(node) => self.turn(node),
+            Due::Dies(serial, exit) => self.dies(serial, exit),
+            Due::Orphan => self.kernel.land_orphan(),
+            Due::Gap { length, machine } => self.gap(length, machine),
+        }
+    }
+
+    fn born(&mut self, node: NodeId, nth: u32) {
+        let dying_ms = self.chance.below(("dying", node.0), 3);
+        let Some((serial, pid)) = self.kernel.spawn(node, dying_ms) else {
+            let error = "clone: EAGAIN (no pid is free)".to_owned();
+            return self.feed(Event::SpawnFailed { node, error, transient: true });
+        };
+        let program = Program::new(Arc::clone(&self.plan));
+        self.children.insert(node, Child::new(nth, program, self.plan.knobs.pipe));
+        self.oracles.born(self.now, node);
+        self.notice(("life", node.0), Event::ChildSpawned { node, pid });
+        let stillborn = |f: &Fault| matches!(f, Fault::Stillborn { nth: n } if *n == nth);
+        if self.plan.faults.iter().any(stillborn) {
+            self.agenda.push_alone(self.now, Due::Dies(serial, Exit::Signal(11)));
+        }
+    }
+
+    fn read(&mut self, node: NodeId) {
+        let most = self.plan.knobs.read;
+        let alive = self.kernel.alive(node);
+        let held = self.kernel.stdout_held(node);
+        let Some(child) = self.children.get_mut(&node) else { return };
+        child.reading = false;
+        let bytes = child.read_stdout(most);
+        if bytes.is_empty() {
+            let ended = child.stdout_closed || !alive;
+            if ended && !held && !child.eof_told {
+                child.eof_told = true;
+                self.feed(Event::ChildEof { node });
+            }
+            return;
+        }
+        let more = !child.program.out.is_empty();
+        if child.stdout_empty() {
+            self.read_soon(node);
+        } else {
+            // What is left is read in the same turn or the next.
+            child.reading = true;
+            self.later(self.now + Duration::from_micros(30), ("read", node.0), Due::Read(node));
+        }
+        if more {
+            self.turn_soon(node);
+        }
+        self.feed(Event::ChildBytes { node, bytes: Bytes::from(bytes) });
+    }
+
+    /// The driver sees a child's stdout readable, or at its end.
+    fn read_soon(&mut self, node: NodeId) {
+        let Some(child) = self.children.get_mut(&node).filter(|c| !c.reading) else { return };
+        child.reading = true;
+        let mut at = self.now + self.chance.delay(("read", node.0));
+        if self.kernel.alive(node) && child.program.has_ended() && !child.was_late {
+            child.was_late = true;
+            for fault in &self.plan.faults {
+                if let Fault::ReadLate { nth, ms } = fault
+                    && *nth == child.nth
+                {
+                    at = at + Duration::from_millis(*ms);
+                }
+            }
+        }
+        self.later(at, ("read", node.0), Due::Read(node));
+    }
+
+    fn turn(&mut self, node: NodeId) {
+        if !self.kernel.running(node) {
+            return;
+        }
+        let now = self.programs_now();
+        let Some(child) = self.children.get_mut(&node) else { return };
+        let mut deeds = Vec::new();
+        if child.program.reads() {
+            let bytes = child.read_stdin();
+            child.program.received(now, &bytes);
+            if child.stdin_ended() && !child.stdin_end_told {
+                child.stdin_end_told = true;
+                child.program.stdin_ended(now);
+            }
+        }
+        deeds.extend(child.program.turn(now));
+        child.write_stdout();
+        let goes_on = deeds.iter().all(|deed| matches!(deed, Deed::Forks(_) | Deed::ClosesStdout));
+        if child.program.out.is_empty() && goes_on {
+            // What it wrote is in the pipe: it may exit now.
+            deeds.extend(child.program.turn(now));
+            child.write_stdout();
+        }
+        if let Some(what) = child.program.complaint.take() {
+            return self.oracles.child_complains(self.now, node, &what);
+        }
+        if !child.stdout_empty() {
+            self.read_soon(node);
+        }
+        if let Some(at) = self.children.get(&node).and_then(|c| c.program.next_turn())
+            && at > now
+        {
+            self.agenda.push_alone(at + self.slept, Due::Turn(node));
+        }
+        self.pump(node);
+        for deed in deeds {
+            self.commit(node, deed);
+        }
+    }
+
+    fn commit(&mut self, node: NodeId, deed: Deed) {
+        match deed {
+            Deed::Ends(exit) => {
+                if let Some((serial, _)) = self.kernel.of(node) {
+                    self.dies(serial, exit);
+                }
+            }
+            Deed::ClosesStdout => {
+                if let Some(child) = self.children.get_mut(&node) {
+                    child.stdout_closed = true;
+                }
+                self.oracles.misdeed(self.now, node, Misdeed::ClosedStdout);
+                self.read_soon(node);
+            }
+            Deed::Forks(what) => self.fork(node, &what),
+            Deed::Stops => {
+                self.kernel.stop(node);
+                self.oracles.misdeed(self.now, node, Misdeed::Silent);
+            }
+            Deed::Hangs => self.oracles.misdeed(self.now, node, Misdeed::Silent),
+        }
+    }
+
+    fn fork(&mut self, node: NodeId, what: &Offspring) {
+        if let Some(serial) = self.kernel.fork_below(node, what)
+            && let Some(ms) = what.exits_ms
+        {
+            let at = self.now + Duration::from_millis(ms);
+            self.agenda.push_alone(at, Due::Dies(serial, Exit::Code(0)));
+        }
+    }
+
+    fn dies(&mut self, serial: Serial, exit: Exit) {
+        let Some(ended) = self.kernel.end(serial) else { return };
+        match ended.owner {
+            Owner::Node(node) => self.node_died(node, exit),
+            Owner::Below(node, what) => {
+                if what.holds {
+                    self.read_soon(node);
+                }
+            }
+            Owner::Stranger | Owner::Foundling => {}
+        }
+        self.follow(ended.effects);
+    }
+
+    fn node_died(&mut self, node: NodeId, exit: Exit) {
+        self.oracles.gone(self.now, node);
+        let Some(child) = self.children.get(&node) else { return };
+        let nth = child.nth;
+        let mut at = self.now + self.chance.delay(("exit", node.0));
+        let mut exit = exit;
+        for fault in &self.plan.faults {
+            match fault {
+                Fault::ExitLate { nth: n, ms } if *n == nth => at = at + Duration::from_millis(*ms),
+                Fault::ExitUnknown { nth: n } if *n == nth => exit = Exit::Unknown,
+                _ => {}
+            }
+        }
+        self.later(at, ("life", node.0), Due::Notice(Event::ExitObserved { node, exit }));
+        self.read_soon(node);
+        self.pump(node);
+    }
+
+    fn gap(&mut self, length: Duration, machine: bool) {
+        self.oracles.gap(length);
+        if machine {
+            self.agenda.postpone(length);
+            self.stopped_until = self.stopped_until + length;
+            self.slept += length;
+            self.now = self.now + length;
+        } else {
+            self.stopped_until = self.stopped_until.max(self.now + length);
+        }
+    }
+}

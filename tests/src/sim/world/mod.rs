@@ -1,0 +1,276 @@
+//! The world a core lives in: a clock, a machine full of fake processes, a store, and the driver between them. It
+//! performs every action in order before the next event and tells the oracles all it does; it judges nothing.
+
+mod chance;
+mod child;
+mod deliver;
+mod perform;
+
+use crate::sim::agenda::{Agenda, Stream};
+use crate::sim::kernel::{Kernel, Serial};
+use crate::sim::oracle::{Oracles, Violation};
+use crate::sim::plan::{Fault, Interrupt, Plan};
+use crate::sim::program::instruction;
+use crate::sim::story::Story;
+use agentd_core::action::{Action, Actions};
+use agentd_core::event::{Event, Exit, SupervisorSignal};
+use agentd_core::id::NodeId;
+use agentd_core::machine::Machine;
+use agentd_core::time::{Duration, Instant, Now, Wall};
+use chance::Chance;
+use child::Child;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Wall time at the daemon's epoch: 2026-11-30.
+const EPOCH_MS: u64 = 1_796_000_000_000;
+/// More events than any plan needs: a loop.
+const MOST_EVENTS: u64 = 200_000;
+/// Longer than any plan needs: something waits for ever.
+const MOST_TIME: Duration = Duration::from_secs(4 * 3600);
+
+/// What is to happen.
+#[derive(Debug)]
+enum Due {
+    /// The driver learns this.
+    Notice(Event),
+    /// The driver reads a child's stdout.
+    Read(NodeId),
+    /// A `Spawn` is carried out.
+    Born(NodeId, u32),
+    /// A program runs.
+    Turn(NodeId),
+    /// A process ends, if it has not.
+    Dies(Serial, Exit),
+    /// A stranger's orphan lands on the daemon.
+    Orphan,
+    /// The daemon is stopped, or the machine sleeps.
+    Gap { length: Duration, machine: bool },
+}
+
+/// How a life ended.
+pub struct Outcome {
+    /// The first rule that was broken.
+    pub violation: Option<Violation>,
+    /// Events the core was fed.
+    pub events: u64,
+    /// A number that two equal lives share.
+    pub digest: u64,
+    /// What happened, a line each, when it was asked for.
+    pub story: Vec<String>,
+    /// How many ways the world could have gone on, at each point where an order was chosen.
+    pub options: Vec<usize>,
+}
+
+/// See the module.
+pub(crate) struct World<'m> {
+    plan: Arc<Plan>,
+    machine: &'m mut dyn Machine,
+    now: Instant,
+    /// How long the machine slept in all: programs do not see that time.
+    slept: Duration,
+    /// The daemon does nothing before this.
+    stopped_until: Instant,
+    timer: Option<Instant>,
+    agenda: Agenda<Due>,
+    kernel: Kernel,
+    children: BTreeMap<NodeId, Child>,
+    /// Who has stopped existing, by number of its spawn: for faults that name a process.
+    spawns: u32,
+    persists: u64,
+    chance: Chance,
+    oracles: Oracles,
+    story: Story,
+    events: u64,
+    over: bool,
+    /// Chosen orders, for an exhaustive search; empty leaves it to time.
+    choices: Option<Vec<usize>>,
+    options: Vec<usize>,
+}
+
+impl<'m> World<'m> {
+    /// A world at the daemon's start.
+    pub(crate) fn new(plan: Arc<Plan>, machine: &'m mut dyn Machine, story: Story) -> World<'m> {
+        let mut world = World {
+            machine,
+            now: Instant::from_millis(1),
+            slept: Duration::ZERO,
+            stopped_until: Instant::ZERO,
+            timer: None,
+            agenda: Agenda::new(),
+            kernel: Kernel::new(plan.knobs.pids),
+            children: BTreeMap::new(),
+            spawns: 0,
+            persists: 0,
+            chance: Chance::new(plan.seed, plan.knobs.jitter_ms),
+            oracles: Oracles::new(Arc::clone(&plan)),
+            story,
+            events: 0,
+            over: false,
+            choices: None,
+            options: Vec::new(),
+            plan,
+        };
+        world.begin();
+        world
+    }
+
+    /// Lets an order of what is due at about the same time be chosen instead of timed.
+    pub(crate) fn with_choices(mut self, choices: Vec<usize>) -> World<'m> {
+        self.choices = Some(choices);
+        self
+    }
+
+    fn begin(&mut self) {
+        let start = self.now;
+        self.later(start, ("start", 0), Due::Notice(Event::Seeded { seed: self.plan.seed }));
+        let prompt = Event::PromptSubmitted { text: instruction(0, "r") };
+        self.later(start, ("start", 0), Due::Notice(prompt));
+        for (i, fault) in self.plan.faults.clone().into_iter().enumerate() {
+            let stream = ("fault", i as u64);
+            match fault {
+                Fault::Signal { at_ms, signal } => {
+                    let signal = match signal {
+                        Interrupt::Term => SupervisorSignal::Term,
+                        Interrupt::Int => SupervisorSignal::Int,
+                        Interrupt::Hup => SupervisorSignal::Hup,
+                    };
+                    let at = start + Duration::from_millis(at_ms);
+                    self.later(at, stream, Due::Notice(Event::Signalled { signal }));
+                }
+                Fault::Gap { at_ms, ms, machine } => {
+                    let length = Duration::from_millis(ms);
+                    self.later(start + Duration::from_millis(at_ms), stream, Due::Gap { length, machine });
+                }
+                Fault::Orphan { at_ms } => {
+                    self.agenda.push_alone(start + Duration::from_millis(at_ms), Due::Orphan);
+                }
+                Fault::SpawnFails { .. }
+                | Fault::Stillborn { .. }
+                | Fault::SpawnSlow { .. }
+                | Fault::StoreSlow { .. }
+                | Fault::StoreFails { .. }
+                | Fault::ExitLate { .. }
+                | Fault::ReadLate { .. }
+                | Fault::ExitUnknown { .. } => {}
+            }
+        }
+    }
+
+    /// Lives until the daemon exits, a rule is broken, or nothing can happen any more.
+    pub(crate) fn live(mut self) -> Outcome {
+        while !self.over && self.oracles.violation().is_none() {
+            if self.events > MOST_EVENTS {
+                self.oracles.never_rests(self.now, "events without end");
+            } else if self.now.since(Instant::ZERO) > MOST_TIME {
+                self.oracles.never_rests(self.now, "still not at rest after four hours");
+            } else if !self.step() {
+                self.oracles.never_rests(self.now, "nothing is due, and the daemon has not exited");
+            }
+        }
+        self.oracles.at_the_end(self.now, &self.kernel);
+        Outcome {
+            violation: self.oracles.take_violation(),
+            events: self.events,
+            digest: self.story.digest(),
+            story: self.story.lines(),
+            options: self.options,
+        }
+    }
+
+    /// One thing happens. `false` when nothing is to come.
+    fn step(&mut self) -> bool {
+        let timer = self.timer.map(|at| at.max(self.stopped_until));
+        let next = match (self.agenda.next_at(), timer) {
+            (None, None) => return false,
+            (Some(due), Some(timer)) if timer < due || (timer == due && self.plan.knobs.tick_first) => None,
+            (None, Some(_)) => None,
+            (Some(_), _) => self.take(),
+        };
+        let Some((at, stream, due)) = next else {
+            self.now = self.now.max(timer.unwrap_or(self.now));
+            self.feed(Event::Tick);
+            return true;
+        };
+        if due.is_the_daemons() && at < self.stopped_until {
+            self.agenda.push(self.stopped_until, stream, due);
+            return true;
+        }
+        self.now = self.now.max(at);
+        self.carry_out(due);
+        self.oracles.look(self.now, &self.kernel);
+        true
+    }
+
+    /// The next thing by time, or by choice among all that is due within the same few milliseconds.
+    fn take(&mut self) -> Option<(Instant, Stream, Due)> {
+        let taken = self.options.len();
+        // Two runs can meet only once there are two.
+        if self.spawns < 2 {
+            return self.agenda.pop();
+        }
+        let Some(choice) = self.choices.as_ref().map(|c| c.get(taken).copied().unwrap_or(0)) else {
+            return self.agenda.pop();
+        };
+        let first = self.agenda.next_at()?;
+        let heads = self.agenda.heads(first + Duration::from_millis(20));
+        if heads.len() < 2 {
+            return self.agenda.pop();
+        }
+        self.options.push(heads.len());
+        let stream = heads.get(choice).copied().or_else(|| heads.first().copied())?;
+        self.agenda.pop_of(stream)
+    }
+
+    /// Hands one event to the core and performs what it asks for.
+    fn feed(&mut self, event: Event) {
+        self.events += 1;
+        let now = Now { mono: self.now, wall: Wall(EPOCH_MS + self.now.millis()) };
+        self.story.event(self.now, &event);
+        self.oracles.fed(self.now, &event);
+        let was_tick = event == Event::Tick;
+        let mut actions = Actions::new();
+        self.machine.handle(now, event, &mut actions);
+        for action in actions {
+            self.story.action(&action);
+            self.oracles.did(self.now, &action, &self.kernel);
+            if self.over || self.oracles.violation().is_some() {
+                return;
+            }
+            self.perform(action);
+        }
+        let deadline = self.machine.poll_timeout().map(|d| d.at);
+        self.oracles.turned(self.now, was_tick, deadline);
+        self.timer = deadline.map(|at| at.max(self.now) + self.chance.delay(("timer", 0)));
+    }
+
+    fn later(&mut self, at: Instant, stream: Stream, due: Due) {
+        self.agenda.push(at, stream, due);
+    }
+
+    /// The driver learns something of a node, an ordinary delay from now.
+    fn notice(&mut self, stream: Stream, event: Event) {
+        let at = self.now + self.chance.delay(stream);
+        self.later(at, stream, Due::Notice(event));
+    }
+
+    /// The time a program sees.
+    fn programs_now(&self) -> Instant {
+        Instant::from_nanos(self.now.nanos() - u64::try_from(self.slept.as_nanos()).unwrap_or(0))
+    }
+}
+
+impl Due {
+    /// What cannot happen while the daemon is stopped.
+    fn is_the_daemons(&self) -> bool {
+        match self {
+            Due::Notice(_) | Due::Read(_) | Due::Born(..) => true,
+            Due::Turn(_) | Due::Dies(..) | Due::Orphan | Due::Gap { .. } => false,
+        }
+    }
+}
+
+/// Whether an action is the daemon's last.
+fn is_exit(action: &Action) -> bool {
+    matches!(action, Action::Exit { .. })
+}

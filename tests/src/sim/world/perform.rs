@@ -1,0 +1,182 @@
+//! Actions, carried out as the contract in `action.rs` says: in order, and each that can fail answers once.
+
+use super::{Due, World, is_exit};
+use crate::sim::kernel::Effect;
+use crate::sim::plan::Fault;
+use agentd_core::action::{Action, ChildSignal};
+use agentd_core::event::Event;
+use agentd_core::id::NodeId;
+use agentd_core::time::{Duration, Instant};
+use agentd_core::wire::{Down, Encoder};
+
+impl World<'_> {
+    pub(super) fn perform(&mut self, action: Action) {
+        self.over |= is_exit(&action);
+        match action {
+            Action::Spawn { node, .. } => self.spawn(node),
+            Action::SendSpawn { node, payload } => match Encoder::new().encode_down(&Down::Spawn(payload.0)) {
+                Ok(frame) => self.send(node, &frame),
+                Err(_) => self.notice(("down", node.0), write_failed(node, "the spawn frame is too large")),
+            },
+            Action::SendToChild { node, frame } => self.send(node, &frame),
+            Action::CloseStdin { node } => {
+                if let Some(child) = self.children.get_mut(&node) {
+                    child.closing = true;
+                }
+                self.turn_soon(node);
+            }
+            Action::Signal { node, signal } => {
+                let effects = match signal {
+                    ChildSignal::TermCont => self.kernel.terminate_group(node),
+                    ChildSignal::Kill => self.kernel.kill_group(node),
+                };
+                self.follow(effects);
+            }
+            Action::Sweep { node, keepers } => {
+                let (killed, remaining, effects) = self.kernel.sweep(node, keepers);
+                self.follow(effects);
+                self.notice(("life", node.0), Event::Swept { node, killed, remaining });
+            }
+            Action::Reap { node } => self.reap(node),
+            Action::ReapOrphans => self.kernel.reap_orphans(),
+            Action::Persist { seq, .. } => self.persist(seq),
+            Action::Note(_) | Action::Deliver { .. } | Action::Exit { .. } => {}
+        }
+    }
+
+    fn spawn(&mut self, node: NodeId) {
+        let nth = self.spawns;
+        self.spawns += 1;
+        let mut at = self.now + self.chance.delay(("spawner", 0));
+        let mut failing = None;
+        for fault in &self.plan.faults {
+            match fault {
+                Fault::SpawnSlow { nth: n, ms } if *n == nth => at = at + Duration::from_millis(*ms),
+                Fault::SpawnFails { nth: n, times, transient } if (*n..n + times).contains(&nth) => {
+                    failing = Some(*transient);
+                }
+                _ => {}
+            }
+        }
+        // One spawner thread: one request after the other.
+        match failing {
+            Some(transient) => {
+                let error = "clone: a planned fault".to_owned();
+                let failed = Event::SpawnFailed { node, error, transient };
+                self.later(at, ("spawner", 0), Due::Notice(failed));
+            }
+            None => self.later(at, ("spawner", 0), Due::Born(node, nth)),
+        }
+    }
+
+    fn send(&mut self, node: NodeId, frame: &[u8]) {
+        let Some(child) = self.children.get_mut(&node) else { return };
+        child.queue(frame);
+        self.pump(node);
+    }
+
+    /// Moves what fits from the queue into the child's stdin.
+    pub(super) fn pump(&mut self, node: NodeId) {
+        let alive = self.kernel.alive(node);
+        let Some(child) = self.children.get_mut(&node) else { return };
+        if !alive {
+            if child.queued() > 0 {
+                child.drop_queue();
+                self.notice(("down", node.0), write_failed(node, "write: EPIPE"));
+            }
+            return;
+        }
+        let bytes = child.flush();
+        if bytes > 0 {
+            self.notice(("down", node.0), Event::ChildWrote { node, bytes });
+            self.turn_soon(node);
+        }
+    }
+
+    pub(super) fn turn_soon(&mut self, node: NodeId) {
+        let at = self.now + self.chance.delay(("turn", node.0));
+        self.agenda.push_alone(at, Due::Turn(node));
+    }
+
+    pub(super) fn follow(&mut self, effects: Vec<Effect>) {
+        for effect in effects {
+            match effect {
+                Effect::Terminated(node) => {
+                    let now = self.programs_now();
+                    if let Some(child) = self.children.get_mut(&node) {
+                        child.program.terminated(now);
+                    }
+                    self.agenda.push_alone(self.now, Due::Turn(node));
+                }
+                Effect::Continued(node) => self.agenda.push_alone(self.now, Due::Turn(node)),
+                Effect::Ends { serial, after_ms, exit } => {
+                    let at = self.now + Duration::from_millis(after_ms);
+                    self.agenda.push_alone(at, Due::Dies(serial, exit));
+                }
+            }
+        }
+    }
+
+    fn reap(&mut self, node: NodeId) {
+        self.kernel.reap(node);
+        self.children.remove(&node);
+        self.agenda.cancel(|due| match due {
+            Due::Notice(event) => is_about(event, node),
+            Due::Read(n) | Due::Turn(n) => *n == node,
+            Due::Born(..) | Due::Dies(..) | Due::Orphan | Due::Gap { .. } => false,
+        });
+        self.notice(("life", node.0), Event::Reaped { node });
+        if self.plan.knobs.strangers
+            && let Some(serial) = self.kernel.fork_stranger()
+        {
+            let at = self.now + Duration::from_millis(self.chance.below(("stranger", 0), 400));
+            self.agenda.push_alone(at, Due::Dies(serial, agentd_core::event::Exit::Code(0)));
+        }
+    }
+
+    fn persist(&mut self, seq: u64) {
+        let nth = self.persists;
+        self.persists += 1;
+        let mut at: Instant = self.now + self.chance.delay(("store", 0));
+        let mut answer = Event::Stored { seq };
+        for fault in &self.plan.faults {
+            match fault {
+                Fault::StoreSlow { nth: n, times, ms } if (*n..n + times).contains(&nth) => {
+                    at = at + Duration::from_millis(*ms);
+                }
+                Fault::StoreFails { nth: n, times, retryable } if (*n..n + times).contains(&nth) => {
+                    let error = "write: a planned fault".to_owned();
+                    answer = Event::StoreFailed { seq, error, retryable: *retryable };
+                }
+                _ => {}
+            }
+        }
+        self.later(at, ("store", 0), Due::Notice(answer));
+    }
+}
+
+fn write_failed(node: NodeId, error: &str) -> Event {
+    Event::ChildWriteFailed { node, error: error.to_owned() }
+}
+
+/// Whether the event is one that ends with a node's reaping.
+fn is_about(event: &Event, node: NodeId) -> bool {
+    match event {
+        Event::ChildSpawned { node: n, .. }
+        | Event::SpawnFailed { node: n, .. }
+        | Event::ChildBytes { node: n, .. }
+        | Event::ChildEof { node: n }
+        | Event::ChildStderr { node: n, .. }
+        | Event::ChildWrote { node: n, .. }
+        | Event::ChildWriteFailed { node: n, .. }
+        | Event::ExitObserved { node: n, .. }
+        | Event::Swept { node: n, .. }
+        | Event::Reaped { node: n } => *n == node,
+        Event::Seeded { .. }
+        | Event::PromptSubmitted { .. }
+        | Event::Tick
+        | Event::Stored { .. }
+        | Event::StoreFailed { .. }
+        | Event::Signalled { .. } => false,
+    }
+}

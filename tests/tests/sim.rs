@@ -1,0 +1,143 @@
+//! The simulator as a test: seeds, committed traces, every order of small plans.
+//!
+//! `SIM_SEED=<n>` replays one seed with its story, `SIM_TRACE=<name>` one trace; `SIM_SEEDS=<n>` says how many
+//! seeds are lived, `SIM_FIRST=<n>` from which, and `SIM_SURVEY=1` counts broken rules instead of stopping at the
+//! first. Without them a fixed range is lived, so that a red run is red again.
+
+use agentd_core::config::Config;
+use agentd_core::machine::Machine;
+use agentd_core::supervisor::Core;
+use agentd_core::time::Now;
+use agentd_tests::sim::plan::Plan;
+use agentd_tests::sim::replay::{self, Keep, Trace};
+use agentd_tests::sim::draw;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Lives of an ordinary run of this test.
+const SEEDS: u64 = 3_000;
+
+fn core(config: Config, now: Now) -> Box<dyn Machine> {
+    Box::new(Core::new(config, now))
+}
+
+fn number(variable: &str) -> Option<u64> {
+    let text = std::env::var(variable).ok()?;
+    Some(text.parse().unwrap_or_else(|_| panic!("{variable}={text:?}: accepted is a whole number")))
+}
+
+#[test]
+fn seeds() {
+    if let Some(seed) = number("SIM_SEED") {
+        let broken = tell(&draw::plan(seed));
+        assert!(!broken, "{}", replay::seed(seed, &core).err().unwrap_or_default());
+        return;
+    }
+    if std::env::var_os("SIM_SURVEY").is_some() {
+        return survey();
+    }
+    let (first, count) = (number("SIM_FIRST").unwrap_or(0), number("SIM_SEEDS").unwrap_or(SEEDS));
+    let mut events = 0;
+    for seed in first..first + count {
+        match replay::seed(seed, &core) {
+            Ok(outcome) => events += outcome.events,
+            Err(report) => panic!("{report}"),
+        }
+    }
+    println!("{count} lives, {events} events");
+}
+
+/// Prints the life of a plan; whether it breaks a rule.
+fn tell(plan: &Plan) -> bool {
+    let outcome = replay::live(plan, &core, Keep::Story);
+    println!("{}", serde_json::to_string(plan).expect("a plan serialises"));
+    outcome.story.iter().for_each(|line| println!("{line}"));
+    outcome.violation.is_some()
+}
+
+/// Which rules break how often, and the first seed of each: for whoever changes the core or the rules.
+fn survey() {
+    let (first, count) = (number("SIM_FIRST").unwrap_or(0), number("SIM_SEEDS").unwrap_or(SEEDS));
+    let mut broken: BTreeMap<&str, Vec<(u64, String)>> = BTreeMap::new();
+    for seed in first..first + count {
+        if let Some(v) = replay::live(&draw::plan(seed), &core, Keep::Verdict).violation {
+            broken.entry(v.rule).or_default().push((seed, v.to_string()));
+        }
+    }
+    for (rule, seen) in &broken {
+        println!("{} × {rule}", seen.len());
+        seen.iter().take(4).for_each(|(seed, what)| println!("    {seed}: {what:.300}"));
+    }
+    assert!(broken.is_empty(), "{} rules are broken", broken.len());
+}
+
+/// The same plan is the same life, to the byte: nothing in the core or the world is left to chance.
+#[test]
+fn a_life_repeats() {
+    for seed in 0..40 {
+        let plan = draw::plan(seed);
+        let digests = [(); 2].map(|()| replay::live(&plan, &core, Keep::Digest).digest);
+        assert_eq!(digests[0], digests[1], "seed {seed}");
+    }
+}
+
+/// Plans that once broke a rule: each is a race with a name.
+#[test]
+fn traces() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("traces");
+    let mut names: Vec<_> = std::fs::read_dir(&folder)
+        .expect("the traces are there")
+        .map(|entry| entry.expect("a folder's entry").path())
+        .filter(|path| path.extension().is_some_and(|e| e == "json"))
+        .collect();
+    names.sort();
+    assert!(!names.is_empty(), "no trace in {}", folder.display());
+    for path in names {
+        let text = std::fs::read_to_string(&path).expect("a trace is readable");
+        let trace: Trace = serde_json::from_str(&text).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        assert_eq!(path.file_stem().and_then(|s| s.to_str()), Some(trace.name.as_str()));
+        if std::env::var("SIM_TRACE").is_ok_and(|name| name == trace.name) {
+            tell(&trace.plan);
+        }
+        let outcome = replay::live(&trace.plan, &core, Keep::Verdict);
+        if outcome.violation.is_some() {
+            panic!("{}\n{}", trace.why, replay::report(&trace.name, None, &trace.plan, &core));
+        }
+    }
+}
+
+/// Every order of what is due together, in the first places where two runs can meet.
+#[test]
+fn small_orders() {
+    for text in SMALL {
+        let plan: Plan = serde_json::from_str(text).unwrap_or_else(|e| panic!("{text}: {e}"));
+        match replay::every_order(&plan, &core, 7) {
+            Ok(lives) => println!("{lives} orders of {text}"),
+            Err((choices, outcome)) => {
+                let violation = outcome.violation.map(|v| v.to_string()).unwrap_or_default();
+                panic!("{text}\nin the order {choices:?}: {violation}\n{}", outcome.story.join("\n"))
+            }
+        }
+    }
+}
+
+/// Two runs each, in the ways they can meet: results, kills, deaths, drains.
+const SMALL: [&str; 6] = [
+    r#"{"seed": 1, "scripts": [
+        {"steps": [{"run": {"script": 1, "mode": "sync"}}, {"run": {"script": 1, "mode": "sync"}}, "collect"]}, {}]}"#,
+    r#"{"seed": 2, "scripts": [
+        {"steps": [{"run": {"script": 1, "mode": "async"}}, {"kill": {"handle": 1}}, "collect"]}, {}]}"#,
+    r#"{"seed": 3, "scripts": [
+        {"steps": [{"run": {"script": 1, "mode": "async"}}, {"run": {"script": 2, "mode": "sync"}},
+                   {"await": {"handles": [1, 2]}}, {"kill": {"handle": 2}}, "collect"]},
+        {"steps": [{"die": 9}]}, {"steps": [{"finish": {"exit_ms": null}}]}]}"#,
+    r#"{"seed": 4, "knobs": {"drain_ms": 1000}, "scripts": [
+        {"steps": [{"run": {"script": 1, "mode": "sync"}}, {"run": {"script": 1, "mode": "detached"}}, "collect"]}, {}],
+        "faults": [{"signal": {"at_ms": 1, "signal": "term"}}, {"signal": {"at_ms": 2, "signal": "term"}}]}"#,
+    r#"{"seed": 5, "knobs": {"breadth": 1, "pids": 8, "strangers": true}, "scripts": [
+        {"steps": [{"run": {"script": 1, "mode": "sync"}}, "collect", {"run": {"script": 1, "mode": "sync"}}, "collect"]},
+        {"steps": [{"fork": {"escapes": true, "holds": true}}, {"rubbish": "text"}]}]}"#,
+    r#"{"seed": 6, "knobs": {"depth": 2}, "scripts": [
+        {"steps": [{"run": {"script": 1, "mode": "sync", "delegate": true}}, {"kill": {"handle": 1}}, "collect"]},
+        {"steps": [{"run": {"script": 2, "mode": "sync"}}, "collect"]}, {}]}"#,
+];
