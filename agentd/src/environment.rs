@@ -3,16 +3,8 @@
 //! Owns the list. Refuses every other name, secrets included. Called by whoever makes a child, by a child for
 //! its keepers and by a keeper for its server.
 
+pub use agentd_host::marker::{KEEPER, NAME, PARENT_PID, SUBAGENT};
 use std::ffi::{OsStr, OsString};
-
-/// Set to `1` in a child.
-pub const SUBAGENT: &str = "AGENTD_SUBAGENT";
-
-/// Set in a child and in a keeper to the pid of the process that made it.
-pub const PARENT_PID: &str = "AGENTD_PARENT_PID";
-
-/// Set in a keeper to the number of its lifeline's descriptor.
-pub const KEEPER: &str = "AGENTD_KEEPER";
 
 const NAMES: [&str; 9] =
     ["PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR", "RUST_LOG"];

@@ -3,7 +3,7 @@
 
 mod scripted;
 
-use scripted::{Answer, Script};
+use scripted::{Answer, BUILTIN, Script};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -11,8 +11,6 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::Command;
-
-const PLAYBOOK: &str = include_str!("../src/config/builtin.yaml");
 
 /// One call of the file server over `root`.
 fn files(root: &Path, tool: &str, args: &Value) -> Answer {
@@ -35,7 +33,7 @@ fn files(root: &Path, tool: &str, args: &Value) -> Answer {
 /// Asks for `word` over `root`; gives the answer and how many subagents were asked for.
 fn ask(root: &Path, word: &str) -> (String, usize) {
     let tools = |tool: &str, args: &Value| files(root, tool, args);
-    let script = Script::new(PLAYBOOK, &["list", "grep", "read"], &tools);
+    let script = Script::new(BUILTIN, &["list", "grep", "read"], &tools);
     let folder = root.to_str().expect("UTF-8");
     let prompt = format!("Which lines mention {}?\nFolder: {}", json!(word), json!(folder));
     let answer = script.answer(&prompt);
@@ -275,7 +273,7 @@ fn the_word_comes_from_the_prompt() {
         assert_true(&answer, root.path(), word);
     }
     let tools = |tool: &str, args: &Value| files(root.path(), tool, args);
-    let script = Script::new(PLAYBOOK, &["list", "grep"], &tools);
+    let script = Script::new(BUILTIN, &["list", "grep"], &tools);
     for prompt in ["", "hello", "a broken \"\\q\" quote", "an empty \"\" one", "\n\nthree \"abc\" lines"] {
         let answer = script.answer(prompt);
         assert!(answer.starts_with("error: mentioned on 1 of 5 lines"), "{prompt:?}: {answer}");
@@ -298,7 +296,7 @@ fn what_could_not_be_counted_is_said() {
             files(root.path(), tool, args)
         }
     };
-    let mut script = Script::new(PLAYBOOK, &["list", "grep"], &tools);
+    let mut script = Script::new(BUILTIN, &["list", "grep"], &tools);
     script.refuse = Some(1);
     let answer = script.answer("x");
     assert_eq!(table(&answer)["total"], [2, 2, 2]);
@@ -307,7 +305,7 @@ fn what_could_not_be_counted_is_said() {
     assert!(answer.contains("\nNot counted: d: cannot open \"d\": permission denied\n"), "{answer}");
     // No list at all.
     let tools = |_: &str, _: &Value| (true, json!("the server is gone"));
-    let script = Script::new(PLAYBOOK, &["list", "grep"], &tools);
+    let script = Script::new(BUILTIN, &["list", "grep"], &tools);
     assert_eq!(script.answer("x"), "The folder cannot be looked at: the server is gone");
 }
 
@@ -316,6 +314,6 @@ fn tools_with_a_prefix_are_found() {
     let root = tempfile::tempdir().unwrap();
     fs::write(root.path().join("a"), "error\n").unwrap();
     let tools = |tool: &str, args: &Value| files(root.path(), tool.trim_start_matches("files."), args);
-    let script = Script::new(PLAYBOOK, &["files.list", "files.grep"], &tools);
+    let script = Script::new(BUILTIN, &["files.list", "files.grep"], &tools);
     assert!(script.answer("x").starts_with("error: mentioned on 1 of 1 lines"));
 }

@@ -44,7 +44,8 @@ pub mod names {
     /// Name and meaning, sorted by name.
     pub const ALL: &[(&str, &str)] = &[
         ("agent.events_dropped", "a child's log events that its supervisor did not take in time"),
-        ("agent.tools", "what tools a run is offered, before its first model call"),
+        ("agent.grant.unmatched", "a pattern of a run's tools matches none of them and grants nothing"),
+        ("agent.grant.unreadable", "a run's list of tools cannot be read, so nothing is granted"),
         ("child.after_terminal", "a child sent frames after its terminal one; they are dropped"),
         ("child.event", "a child's own event under a name that is not its kind to use"),
         ("child.exit", "a child's process ended, and how"),
@@ -77,8 +78,10 @@ pub mod names {
         ("mcp.stray", "an answer of a server to a call that is not open"),
         ("mcp.tools", "what a run's servers offer after its grants"),
         ("mcp.tools.changed", "a server says that its tools changed"),
+        ("mcp.tools.collision", "tools of several servers wanted one name, and what they are called now"),
         ("mcp.tools.none", "a server that declares no tools"),
         ("mcp.tools.skipped", "tools of a server that cannot be offered"),
+        ("mcp.tools.unusable", "a tool whose name no grant could spell; it is not offered"),
         ("model.call", "a model call ended, failed or was given up, and what it used"),
         ("prompt.ignored", "a second prompt, or one during a drain"),
         ("reload.ignored", "SIGHUP where nothing can be reloaded"),

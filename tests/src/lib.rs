@@ -1,4 +1,5 @@
 //! The test kit: what real-process tests and the simulator share.
 #![forbid(unsafe_code)]
 
+pub mod mcp_server;
 pub mod sim;

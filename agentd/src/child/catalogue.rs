@@ -1,12 +1,11 @@
-//! The tools of a run, from what its servers offer and what it is granted (S3.6, S14.4, S14.6).
+//! The tools of a run, from what its servers offer (S14.4).
 //!
-//! Owns the list the first model request shows, which is exactly what can be dispatched: a tool that is not granted
-//! is not in it, so the loop answers a call of it as one of an unknown tool. Called once, when the last server is
-//! connected or given up.
+//! Owns which registry name each tool has; what of it is granted the loop decides, once for the list the model sees
+//! and for what can be dispatched. Called once, when the last server is connected or given up.
 
 use agentd_core::agent::{Tool, ToolSource};
 use agentd_core::mcp::ToolInfo;
-use agentd_core::policy::{Grant, registry};
+use agentd_core::policy::registry;
 use agentd_core::wire::message::{Event, Spawn, ToolDecl};
 use std::collections::BTreeMap;
 
@@ -14,43 +13,32 @@ use std::collections::BTreeMap;
 pub(super) struct Catalogue {
     /// The supervisor's tools, then the servers', in the payload's and the servers' order.
     pub(super) tools: Vec<Tool>,
-    /// For the log, in order; the count of tools is the last.
+    /// For the log.
     pub(super) events: Vec<Event>,
 }
 
-/// Names and filters `offered`: each connected server's tools, by its name.
-pub(super) fn build(spawn: &Spawn, mut offered: BTreeMap<String, Vec<ToolInfo>>) -> Catalogue {
-    let mut events = Vec::new();
-    let (grant, problems) = Grant::minted(spawn.tools.as_deref());
-    events
-        .extend(problems.iter().map(|p| event("warn", "tools.invalid", format!("{p}; nothing is granted"))));
-    let connected = offered.len();
+/// Names `offered`: each connected server's tools, by its name.
+pub(super) fn build(spawn: &Spawn, offered: BTreeMap<String, Vec<ToolInfo>>) -> Catalogue {
     let own_names: BTreeMap<String, Vec<String>> =
         offered.iter().map(|(server, tools)| (server.clone(), names_of(tools))).collect();
     let names = registry::names(&spawn.servers, &own_names, &spawn.names);
-    events.extend(names.collisions.iter().map(|text| event("warn", "tools.collision", text.clone())));
-    events.extend(names.unusable.iter().map(|text| event("warn", "tools.unusable", text.clone())));
+    let mut events = Vec::new();
+    events.extend(names.collisions.into_iter().map(|text| event("warn", "mcp.tools.collision", text)));
+    events.extend(names.unusable.into_iter().map(|text| event("warn", "mcp.tools.unusable", text)));
 
-    let mut tools: Vec<Tool> = spawn.own_tools.iter().map(supervisors).collect();
-    for name in names.names.iter().filter(|n| grant.allows(&n.name)) {
-        let infos = offered.get_mut(&name.server).map(Vec::as_mut_slice).unwrap_or_default();
-        if let Some(info) = infos.iter_mut().find(|info| info.name == name.tool) {
-            tools.push(servers(&name.server, &name.name, info));
+    let mut infos: BTreeMap<(String, String), ToolInfo> = BTreeMap::new();
+    for (server, tools) in offered {
+        for tool in tools {
+            infos.entry((server.clone(), tool.name.clone())).or_insert(tool);
         }
     }
-    let granted = tools.len() - spawn.own_tools.len();
-    let all = names.names.iter().map(|n| n.name.as_str());
-    for pattern in grant.unmatched(all.chain(spawn.own_tools.iter().map(|t| t.name.as_str()))) {
-        let count = names.names.len();
-        let text = format!(
-            "the tools pattern {pattern} matches none of the {count} tools of this run's servers; it grants nothing"
-        );
-        events.push(event("warn", "tools.unmatched", text));
+    let mut tools: Vec<Tool> = spawn.own_tools.iter().map(supervisors).collect();
+    for name in names.names {
+        if let Some(info) = infos.remove(&(name.server.clone(), name.tool.clone())) {
+            let decl = ToolDecl { name: name.name, description: info.description, schema: info.schema };
+            tools.push(Tool { decl, source: ToolSource::Server { server: name.server, tool: name.tool } });
+        }
     }
-    let mut count = event("info", "mcp.tools", format!("tools: {granted} from {connected} servers"));
-    count.fields.insert("tools".into(), granted.to_string());
-    count.fields.insert("servers".into(), connected.to_string());
-    events.push(count);
     Catalogue { tools, events }
 }
 
@@ -65,16 +53,6 @@ fn names_of(tools: &[ToolInfo]) -> Vec<String> {
 
 fn supervisors(decl: &ToolDecl) -> Tool {
     Tool { decl: decl.clone(), source: ToolSource::Supervisor }
-}
-
-/// Takes description and schema out of `info`; a tool has one name, so nobody asks for them twice.
-fn servers(server: &str, name: &str, info: &mut ToolInfo) -> Tool {
-    let decl = ToolDecl {
-        name: name.to_owned(),
-        description: std::mem::take(&mut info.description),
-        schema: std::mem::take(&mut info.schema),
-    };
-    Tool { decl, source: ToolSource::Server { server: server.to_owned(), tool: info.name.clone() } }
 }
 
 #[cfg(test)]

@@ -65,8 +65,7 @@ impl Session {
 
     fn unusable(&mut self, index: usize, error: String) -> Result<(), Up> {
         let server = &self.spawn.servers[index];
-        let level = if server.required { "error" } else { "warn" };
-        self.outbox.push(Up::Event(connect_event(level, server.name.clone(), error.clone(), "failed")));
+        self.outbox.push(Up::Event(connect_event("warn", server.name.clone(), error.clone(), "failed")));
         if server.required { Err(failed(FailKind::Server, error)) } else { Ok(()) }
     }
 

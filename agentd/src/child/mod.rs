@@ -63,7 +63,8 @@ fn begin() -> Result<(Box<Spawn>, DownDecoder, Pipes), NoSpawn> {
         .ok()
         .and_then(|pid| pid.parse().ok())
         .ok_or_else(|| NoSpawn::NotASupervisor(format!("{} holds no pid", environment::PARENT_PID)))?;
-    entry::child(parent).map_err(|e| NoSpawn::NotASupervisor(e.to_string()))?;
+    entry::child(parent, &std::env::var(environment::NAME).unwrap_or_default())
+        .map_err(|e| NoSpawn::NotASupervisor(e.to_string()))?;
     // Unbuffered, so that the first frame is read and not a byte more.
     let mut stdin = File::from(io::stdin().as_fd().try_clone_to_owned().map_err(own)?);
     let stdout = File::from(io::stdout().as_fd().try_clone_to_owned().map_err(own)?);

@@ -31,8 +31,11 @@ pub(super) fn demo(args: &DemoArgs) -> u8 {
 }
 
 fn delegated(mut supervisor: Supervisor, args: &DemoArgs) -> u8 {
-    let word = Value::from(args.pattern.as_str());
-    let ran = supervisor.run(format!("Count the lines that hold {word} in every part of this folder."));
+    // The playbook reads both as JSON strings; the folder is for the command that confirms its answer.
+    let (word, folder) = (Value::from(args.pattern.as_str()), json!(args.folder.to_string_lossy()));
+    let ran = supervisor.run(format!(
+        "How many text files, lines, and lines that mention {word} are below each entry of this folder?\nFolder: {folder}"
+    ));
     let outcome = match ran {
         Ok(outcome) => outcome,
         Err(error) => return answer::failed(supervisor, &error),

@@ -11,7 +11,7 @@ pub(super) const RESULT_BYTES: usize = 48 * 1024;
 pub(super) const MATCH_TEXT_BYTES: usize = 400;
 
 /// Bytes of one line of a file that is searched; a file with a longer one is skipped and counted.
-pub(super) const LINE_BYTES: usize = 64 * 1024 * 1024;
+pub(super) const LINE_BYTES: usize = 16 * 1024 * 1024;
 
 /// Names in one folder that are read; a folder with more is a failure that names it.
 pub(super) const FOLDER_ENTRIES: usize = 1_000_000;

@@ -1,6 +1,7 @@
 //! Runs a playbook without processes: the agent loop, the scripted model, a function for the servers' tools, and
 //! `subagent.run` as a run of its own.
 
+use agentd::config::{Sources, load, render};
 use agentd_core::agent::{Input, Loop, Output, Terminal, Tool, ToolOutcome, ToolSource, ToolValue};
 use agentd_core::bytes::{Bytes, Json};
 use agentd_core::distill::distill;
@@ -11,9 +12,27 @@ use agentd_core::wire::message::{
 };
 use serde_json::{Value, json};
 use std::cell::RefCell;
+use std::fs;
 
 /// What a server tool answers: whether it is an error, and its value.
 pub(crate) type Answer = (bool, Value);
+
+/// The JSON of a playbook, read as agentd reads it: `mock:builtin`, or YAML text.
+fn playbook(yaml: &str) -> Bytes {
+    let folder = tempfile::tempdir().expect("a folder");
+    let endpoint = if yaml == BUILTIN { yaml } else { "playbook.yaml" };
+    fs::write(folder.path().join("playbook.yaml"), yaml).expect("a file");
+    let text = format!("intelligence: {{dialect: mock, endpoints: [\"{endpoint}\"]}}\n");
+    fs::write(folder.path().join("agentd.yaml"), text).expect("a file");
+    let here = folder.path().to_owned();
+    let sources = Sources { files: vec![here.join("agentd.yaml")], here, ..Sources::default() };
+    match load(&sources).unwrap_or_else(|problems| panic!("{}", render(&problems))).config.model.dialect {
+        Dialect::Mock(json) => json,
+    }
+}
+
+/// The playbook inside agentd.
+pub(crate) const BUILTIN: &str = "mock:builtin";
 
 /// A playbook and the tools of its only server.
 pub(crate) struct Script<'t> {
@@ -36,9 +55,8 @@ impl<'t> Script<'t> {
         tool_names: &[&str],
         tools: &'t dyn Fn(&str, &Value) -> Answer,
     ) -> Script<'t> {
-        let value: Value = serde_saphyr::from_str(yaml).expect("the playbook is YAML");
         Script {
-            playbook: Playbook::from_value(&value).unwrap_or_else(|error| panic!("{error}")),
+            playbook: Playbook::from_json(&playbook(yaml)).unwrap_or_else(|error| panic!("{error}")),
             tool_names: tool_names.iter().map(|name| (*name).to_owned()).collect(),
             tools,
             result_bytes: 65_536,

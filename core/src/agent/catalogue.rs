@@ -5,9 +5,9 @@ use crate::bytes::{Bytes, Json};
 use crate::json::{object, preview};
 use crate::limits::{ARGUMENT_BYTES, ARGUMENT_DEPTH, PREVIEW_BYTES};
 use crate::model::{Call, WireNames};
-use crate::policy::Grant;
+use crate::policy::{Grant, Pattern};
 use crate::wire::message::ToolDecl;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Tool names that an error lists at most.
@@ -67,6 +67,27 @@ impl Catalogue {
     /// wrote.
     pub(super) fn label(&self, name: &str) -> String {
         self.names.registry(name).map_or_else(|| preview(name, PREVIEW_BYTES), str::to_owned)
+    }
+
+    /// The patterns of `grant` that match none of the tools.
+    pub(super) fn unmatched<'g>(&self, grant: &'g Grant) -> Vec<&'g Pattern> {
+        grant.unmatched(self.tools.keys().map(String::as_str))
+    }
+
+    /// How many tools the servers offer, how many servers those are, and how many tools the supervisor has.
+    pub(super) fn count(&self) -> (usize, usize, usize) {
+        let mut servers = BTreeSet::new();
+        let mut from_servers = 0;
+        for source in self.tools.values() {
+            match source {
+                ToolSource::Server { server, .. } => {
+                    servers.insert(server);
+                    from_servers += 1;
+                }
+                ToolSource::Supervisor => {}
+            }
+        }
+        (from_servers, servers.len(), self.tools.len() - from_servers)
     }
 
     fn unknown(&self, name: &str) -> String {

@@ -1,16 +1,42 @@
-//! The `event` frames a loop sends, for people and logs. None holds what a tool or a model said. What is odd about
-//! the tools and the grant is told by the shell, which makes the list of tools.
+//! The `event` frames a loop sends, for people and logs. None holds what a tool or a model said.
 
 use crate::agent::Output;
+use crate::agent::catalogue::Catalogue;
 use crate::agent::round::Slot;
 use crate::model::{ModelError, Reply};
+use crate::policy::{Pattern, PatternProblem};
 use crate::time::Duration;
 use crate::wire::Up;
 use crate::wire::message::{Event, Usage};
 
 /// Every event name a loop uses.
 pub const EVENTS: [&str; 5] =
-    ["agent.tools", "grant.unmatched", "grant.unreadable", "model.call", "tool.call"];
+    ["agent.grant.unmatched", "agent.grant.unreadable", "mcp.tools", "model.call", "tool.call"];
+
+/// Which tools the model is offered (S14.6).
+pub(super) fn tools(catalogue: &Catalogue) -> Output {
+    let (tools, servers, own) = catalogue.count();
+    event(
+        "info",
+        "mcp.tools",
+        [
+            ("text", format!("tools: {tools} from {servers} servers")),
+            ("tools", tools.to_string()),
+            ("servers", servers.to_string()),
+            ("own", own.to_string()),
+        ],
+    )
+}
+
+/// The minted grant cannot be read, so it grants nothing.
+pub(super) fn unreadable_grant(problem: &PatternProblem) -> Output {
+    event("warn", "agent.grant.unreadable", [("problem", problem.to_string())])
+}
+
+/// A pattern that grants nothing.
+pub(super) fn unmatched_grant(pattern: &Pattern) -> Output {
+    event("warn", "agent.grant.unmatched", [("pattern", pattern.to_string())])
+}
 
 /// A model call that was answered.
 pub(super) fn model_answered(step: u32, took: Duration, reply: &Reply, usage: &Usage) -> Output {

@@ -37,6 +37,8 @@ pub struct Loop {
     next_call: u64,
     /// The last state that was told.
     told: Option<State>,
+    /// To tell at the start: what is odd about the grant.
+    remarks: Vec<Output>,
 }
 
 #[derive(Debug)]
@@ -63,7 +65,11 @@ impl Loop {
     /// grant does not allow are left out here once more. `missing` are the servers it goes on without. The
     /// deadline counts from `since`, the time of `ready`.
     pub fn new(spec: &Spawn, catalogue: Vec<Tool>, missing: Vec<String>, since: Instant) -> Loop {
-        let (grant, _told_by_the_shell) = Grant::minted(spec.tools.as_deref());
+        let (grant, problems) = Grant::minted(spec.tools.as_deref());
+        let catalogue = Catalogue::new(catalogue, &grant);
+        let mut remarks: Vec<Output> = problems.iter().map(log::unreadable_grant).collect();
+        remarks.extend(catalogue.unmatched(&grant).into_iter().map(log::unmatched_grant));
+        remarks.push(log::tools(&catalogue));
         Loop {
             phase: Phase::Waiting,
             model: spec.model.name.clone(),
@@ -77,7 +83,8 @@ impl Loop {
             empty_before: false,
             next_call: 1,
             told: None,
-            catalogue: Catalogue::new(catalogue, &grant),
+            catalogue,
+            remarks,
         }
     }
 
@@ -89,7 +96,10 @@ impl Loop {
                 let why = format!("cancelled: {}", preview(&reason, PREVIEW_BYTES));
                 self.stop(now, phase, LoopEnd::Cancelled, why, out)
             }
-            (Phase::Waiting, Input::Start) => self.boundary(now, out),
+            (Phase::Waiting, Input::Start) => {
+                out.append(&mut self.remarks);
+                self.boundary(now, out)
+            }
             (Phase::Thinking(thought), Input::ModelReply { call, reply }) if call == thought.call => {
                 self.replied(now, &thought, reply, out)
             }

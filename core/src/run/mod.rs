@@ -84,7 +84,10 @@ pub enum Outcome {
     /// Nothing yet.
     Open,
     /// Decided and being made durable.
-    Saving,
+    Saving {
+        /// The wait before another try, should this one fail.
+        wait: Duration,
+    },
     /// Decided; saving failed and is tried again.
     Unsaved {
         /// When.
@@ -101,7 +104,7 @@ impl Outcome {
     pub fn is_decided(&self) -> bool {
         match self {
             Outcome::Open => false,
-            Outcome::Saving | Outcome::Unsaved { .. } | Outcome::Final(_) => true,
+            Outcome::Saving { .. } | Outcome::Unsaved { .. } | Outcome::Final(_) => true,
         }
     }
 }
@@ -188,7 +191,7 @@ impl Run {
     pub fn due(&self, keys: &crate::config::Liveness) -> Option<Instant> {
         let outcome = match &self.outcome {
             Outcome::Unsaved { at, .. } => Some(*at),
-            Outcome::Open | Outcome::Saving | Outcome::Final(_) => None,
+            Outcome::Open | Outcome::Saving { .. } | Outcome::Final(_) => None,
         };
         let requests = self.requests.values().filter_map(|r| match r {
             Request::Await { until, .. } => *until,

@@ -30,7 +30,7 @@ impl Core {
         run.record.partial = ending.partial;
         run.record.error = ending.error;
         run.record.ended = Some(wall);
-        run.outcome = Outcome::Saving;
+        run.outcome = Outcome::Saving { wait: limits::STORE_RETRY.0 };
         run.waiting = None;
         self.persist(node, Write::Ending, out);
         self.note_ending(node, out);
@@ -151,8 +151,12 @@ impl Core {
                 let note = self.note(node, Level::Warn, "store.failed").with("error", error);
                 out.push(note.with("retryable", retryable).into());
                 let Some(run) = self.run(node) else { return };
-                let (first, _) = limits::STORE_RETRY;
-                run.outcome = Outcome::Unsaved { at: now + first, wait: first };
+                let (first, longest) = limits::STORE_RETRY;
+                let wait = match run.outcome {
+                    Outcome::Saving { wait } => wait,
+                    Outcome::Open | Outcome::Unsaved { .. } | Outcome::Final(_) => first,
+                };
+                run.outcome = Outcome::Unsaved { at: now + wait, wait: (wait * 2).min(longest) };
             }
         }
     }
@@ -160,8 +164,8 @@ impl Core {
     /// An ending that could not be saved is due again.
     pub(super) fn save_again(&mut self, node: NodeId, out: &mut Actions) {
         let Some(run) = self.run(node) else { return };
-        if let Outcome::Unsaved { .. } = run.outcome {
-            run.outcome = Outcome::Saving;
+        if let Outcome::Unsaved { wait, .. } = run.outcome {
+            run.outcome = Outcome::Saving { wait };
             self.persist(node, Write::Ending, out);
         }
     }
@@ -169,7 +173,7 @@ impl Core {
     /// The outcome is final: whoever waits is told, once, with the same bytes.
     fn ending_stored(&mut self, node: NodeId, out: &mut Actions) {
         let Some(run) = self.run(node) else { return };
-        if !matches!(run.outcome, Outcome::Saving) {
+        if !matches!(run.outcome, Outcome::Saving { .. }) {
             return;
         }
         let object = run.object();
@@ -207,7 +211,7 @@ impl Core {
     pub(super) fn final_object(&self, node: NodeId) -> Option<Json> {
         match &self.runs.get(&node)?.outcome {
             Outcome::Final(json) => Some(json.clone()),
-            Outcome::Open | Outcome::Saving | Outcome::Unsaved { .. } => None,
+            Outcome::Open | Outcome::Saving { .. } | Outcome::Unsaved { .. } => None,
         }
     }
 

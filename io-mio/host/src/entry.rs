@@ -53,12 +53,13 @@ pub enum EntryError {
     },
 }
 
-/// Begins a child: dies with `parent` (its spawning thread), keeps its orphans, holds only descriptors 0, 1, 2.
-pub fn child(parent: u32) -> Result<(), EntryError> {
+/// Begins a child: dies with `parent` (its spawning thread), keeps its orphans, holds only descriptors 0, 1, 2, and
+/// is called `agentd:child` where `who` is empty.
+pub fn child(parent: u32, who: &str) -> Result<(), EntryError> {
     reset_signals()?;
     bind_to_parent(parent, Signal::SIGKILL)?;
     close_from(3, libc::c_uint::MAX, 0)?;
-    name("agentd:child")
+    name(if who.is_empty() { "agentd:child" } else { who })
 }
 
 /// Begins a keeper: told by SIGTERM when its child dies (it has a subtree to take down, so SIGKILL would be too

@@ -237,7 +237,7 @@ impl Draw {
             self.signals(&mut faults, knobs);
         }
         for _ in 0..temper * self.0.below(3) {
-            faults.push(self.fault());
+            faults.push(self.fault(knobs));
         }
         faults
     }
@@ -252,7 +252,7 @@ impl Draw {
         }
     }
 
-    fn fault(&mut self) -> Fault {
+    fn fault(&mut self, knobs: &Knobs) -> Fault {
         let nth = self.0.below(9) as u32;
         match self.0.below(12) {
             11 => Fault::Orphan { at_ms: self.pick(&[1, 400, 4_000]) },
@@ -268,7 +268,8 @@ impl Draw {
                 Fault::StoreFails { nth, times, retryable: !self.one_in(4) }
             }
             6 => Fault::ExitLate { nth, ms: self.pick(&[3, 40, 900, 2_500]) },
-            7 => Fault::ReadLate { nth, ms: self.pick(&[3, 40, 300, 850]) },
+            // Late, but not so late that a pong behind it counts as missing.
+            7 => Fault::ReadLate { nth, ms: self.pick(&[3, 40, 300, 850]).min(knobs.pong_ms / 3) },
             8 => Fault::ExitUnknown { nth },
             _ => Fault::Gap {
                 at_ms: self.pick(&[1, 30, 500, 2_000, 8_000]),

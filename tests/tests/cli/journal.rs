@@ -20,8 +20,7 @@ fn a_journal_fed_to_a_fresh_core_comes_to_the_same_answer() {
          mcp: {servers: [{name: files, builtin: files}, {name: s, command: cat, required: false, env: {TOKEN: canary-51c2}}]}\n\
          lifecycle: {journal: flight}\n",
     );
-    let ran =
-        place.agentd(&["run", "--json", "Count the lines that hold \"TODO\" in every part of this folder."]);
+    let ran = place.agentd(&["run", "--json", "Which lines mention \"TODO\"?"]);
     let answer: Value = serde_json::from_str(&ran.out).expect("JSON");
     assert_eq!(answer["status"], "completed", "{answer}");
 

@@ -117,7 +117,11 @@ fn the_demo_tells_the_truth_and_leaves_no_process() {
     assert_eq!(ran.code, Some(0), "{}", ran.err);
     let wanted = lines_with("TODO", &place.path(""));
     assert_eq!(wanted, 5);
-    assert!(ran.out.starts_with(&format!("{wanted} lines in 4 files hold \"TODO\"; ")), "{}", ran.out);
+    assert!(
+        ran.out.starts_with(&format!("TODO: mentioned on {wanted} of 7 lines, in 4 text files; ")),
+        "{}",
+        ran.out
+    );
     assert_eq!(ran.out.lines().last(), Some("0 processes left"));
     assert!(
         ran.err.contains("sub-1 started (process ") && ran.err.contains("sub-1 completed"),
@@ -128,7 +132,10 @@ fn the_demo_tells_the_truth_and_leaves_no_process() {
     let json = place.agentd(&["demo", "a b", "--pattern", "x TODO", "--json"]);
     let value: Value = serde_json::from_str(&json.out).expect("JSON");
     assert_eq!((&value["status"], &value["processes_left"]), (&"completed".into(), &0.into()));
-    assert!(value["result"].as_str().is_some_and(|text| text.starts_with("1 lines in 1 files")), "{value}");
+    assert!(
+        value["result"].as_str().is_some_and(|text| text.starts_with("'x TODO': mentioned on 1 of 5 lines")),
+        "{value}"
+    );
 }
 
 #[test]
@@ -138,7 +145,7 @@ fn the_demo_over_these_sources_equals_a_count_by_hand() {
     let ran = place.agentd(&["demo", sources.to_str().expect("UTF-8"), "--pattern", "unwrap"]);
     assert_eq!(ran.code, Some(0), "{}", ran.err);
     let wanted = lines_with("unwrap", &sources);
-    assert!(ran.out.starts_with(&format!("{wanted} lines in ")), "{wanted}: {}", ran.out);
+    assert!(ran.out.starts_with(&format!("unwrap: mentioned on {wanted} of ")), "{wanted}: {}", ran.out);
     assert_eq!(ran.out.lines().last(), Some("0 processes left"));
 }
 

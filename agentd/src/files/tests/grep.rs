@@ -1,4 +1,5 @@
 //! `grep` against the real one, on trees made to be awkward.
+use super::super::report::LINE_BYTES;
 use super::*;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -271,6 +272,16 @@ fn the_list_is_cut_and_the_counts_are_whole() {
     let cut = session.ok("grep", json!({"pattern": "é", "max": 1_000}));
     assert!(cut["matches"][0]["text"].as_str().unwrap().ends_with("… [cut]"));
     assert!(cut["matches"].as_array().unwrap().len() < 200, "bounded in bytes too");
+}
+
+#[test]
+fn a_line_beyond_the_bound_leaves_its_file_out_and_says_so() {
+    let mut session = Session::new(false);
+    session.put("fits", "x".repeat(LINE_BYTES - 3) + "foo\nfoo");
+    session.put("long", "x".repeat(LINE_BYTES - 2) + "foo\nfoo\n");
+    let found = session.ok("grep", json!({"pattern": "foo$"}));
+    assert_eq!((&found["files_searched"], &found["matching_lines"]), (&json!(1), &json!(2)));
+    assert_eq!(found["skipped"]["long_line"], 1);
 }
 
 #[test]

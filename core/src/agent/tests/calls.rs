@@ -123,6 +123,7 @@ fn an_excluded_tool_answers_exactly_as_an_unknown_one() {
     let run = Run::of(&granted);
     let offered: Vec<&str> = run.last_request().tools.iter().map(|t| t.name.as_str()).collect();
     assert_eq!(offered, ["files_read", "subagent_run", "subagent_await"]);
+    assert_eq!(run.events("agent.grant.unmatched")[0].fields["pattern"], "gone");
 }
 
 #[test]
@@ -132,6 +133,7 @@ fn a_grant_that_cannot_be_read_grants_nothing() {
     let run = Run::of(&broken);
     let offered: Vec<&str> = run.last_request().tools.iter().map(|t| t.name.as_str()).collect();
     assert_eq!(offered, ["subagent_run", "subagent_await"]);
+    assert_eq!(run.events("agent.grant.unreadable").len(), 1);
 }
 
 /// F22: a child without the supervisor's tools cannot reach them by name.

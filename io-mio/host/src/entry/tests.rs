@@ -19,7 +19,7 @@ fn inside() {
     let words: Vec<&str> = part.split(' ').collect();
     let parent = words[1].parse().expect("a pid");
     match words[0] {
-        "child" => match child(parent) {
+        "child" => match child(parent, "") {
             Ok(()) => report_self(),
             Err(e) => println!("error={e}"),
         },

@@ -32,14 +32,15 @@ impl Bounds {
         let knobs = &plan.knobs;
         let mut faults = Duration::from_millis(200 + 40 * knobs.jitter_ms);
         let mut longest = [0; 4];
+        let mut tries = 1;
         for fault in &plan.faults {
             match fault {
                 Fault::SpawnSlow { ms, .. } => faults += Duration::from_millis(*ms),
                 Fault::StoreSlow { ms, .. } => longest[0] = longest[0].max(*ms),
                 Fault::StoreFails { times, .. } => {
                     // The core's own pauses between tries.
-                    let pauses = (0..*times).map(|i| (500 << i.min(6)).min(30_000));
-                    longest[1] = longest[1].max(pauses.sum());
+                    longest[1] += (0..*times).map(|i| (500 << i.min(6)).min(30_000)).sum::<u64>();
+                    tries += times;
                 }
                 Fault::ExitLate { ms, .. } => longest[2] = longest[2].max(*ms),
                 Fault::ReadLate { ms, .. } => longest[3] = longest[3].max(*ms),
@@ -51,6 +52,7 @@ impl Bounds {
                 | Fault::Signal { .. } => {}
             }
         }
+        longest[0] *= tries;
         let dying = plan.scripts.iter().map(|s| s.nature.dying_ms).max().unwrap_or(0);
         faults += Duration::from_millis(longest.iter().sum::<u64>() + dying);
         let stubborn = plan.scripts.iter().flat_map(|s| &s.steps).any(|step| match step {

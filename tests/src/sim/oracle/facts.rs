@@ -64,6 +64,8 @@ pub(super) struct Run {
     pub(super) stored: bool,
     /// Its record could not be saved, at least once.
     pub(super) store_failed: bool,
+    /// When its end could not be saved: the last time, and how often in a row.
+    pub(super) unsaved: Option<(Instant, u32)>,
     pub(super) terminal: Option<(Instant, Record)>,
     /// Its terminal record is durable, or never will be.
     pub(super) settled: Option<Instant>,
@@ -210,6 +212,9 @@ impl Facts {
         let Some(run) = self.runs.get_mut(&id) else { return };
         run.stored |= stored;
         run.store_failed |= !stored;
+        if terminal {
+            run.unsaved = (!stored).then(|| (now, run.unsaved.map_or(1, |(_, times)| times + 1)));
+        }
         if terminal && (stored || !retryable) {
             run.settled.get_or_insert(now);
         }
@@ -346,6 +351,7 @@ impl Facts {
             record: record.clone(),
             stored: false,
             store_failed: false,
+            unsaved: None,
             terminal: None,
             settled: None,
             doomed: killed.then_some(now),

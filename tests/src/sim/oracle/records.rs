@@ -6,7 +6,7 @@ use super::bounds::Bounds;
 use super::facts::{Facts, Node, Run, name};
 use super::{Misdeed, Verdict, unless};
 use agentd_core::id::NodeId;
-use agentd_core::limits::END_OF_FILE_WAIT;
+use agentd_core::limits::{END_OF_FILE_WAIT, STORE_RETRY};
 use agentd_core::record::{Record, ResultObject, Status};
 use agentd_core::time::{Duration, Instant};
 use agentd_core::wire::message::Role;
@@ -19,7 +19,10 @@ pub(super) fn judge(facts: &Facts, bounds: &Bounds, now: Instant, record: &Recor
     let known = facts.runs.get(&record.run_id);
     match known {
         None => first(facts, record)?,
-        Some(run) => stands(run, record)?,
+        Some(run) => {
+            stands(run, record)?;
+            leaves_in_peace(run, now)?;
+        }
     }
     let again = known.is_some_and(|run| run.terminal.is_some());
     if !record.status.is_terminal() || again {
@@ -70,6 +73,16 @@ fn stands(run: &Run, record: &Record) -> Verdict {
             record.status.name(),
             record.error
         )
+    })
+}
+
+/// A store that fails is asked again after a while, and after longer each time.
+fn leaves_in_peace(run: &Run, now: Instant) -> Verdict {
+    let Some((at, times)) = run.unsaved else { return Ok(()) };
+    let (first, longest) = STORE_RETRY;
+    let wait = (first * 2u32.saturating_pow(times - 1)).min(longest);
+    unless(now.since(at) >= wait, "a failing store is left in peace", || {
+        format!("{} is saved again after {:?}, the {times}th time", name(&run.record), now.since(at))
     })
 }
 

@@ -1,0 +1,7 @@
+//! A child and its keepers as real processes, driven over pipes by a supervisor that is this test.
+
+mod control;
+mod death;
+mod hostile;
+mod rig;
+mod servers;
