@@ -113,7 +113,8 @@ fn small_orders() {
         let plan: Plan = serde_json::from_str(text).unwrap_or_else(|e| panic!("{text}: {e}"));
         match replay::every_order(&plan, &core, 7) {
             Ok(lives) => println!("{lives} orders of {text}"),
-            Err((choices, outcome)) => {
+            Err(broken) => {
+                let (choices, outcome) = *broken;
                 let violation = outcome.violation.map(|v| v.to_string()).unwrap_or_default();
                 panic!("{text}\nin the order {choices:?}: {violation}\n{}", outcome.story.join("\n"))
             }

@@ -225,10 +225,10 @@ impl Facts {
         if node.broken.is_some() {
             return;
         }
-        let mut decoder = node.up.take().unwrap_or_else(UpDecoder::new);
+        let mut decoder = node.up.take().unwrap_or_default();
         decoder.push(bytes);
         let mut kills = Vec::new();
-        while let Some(frame) = decoder.next() {
+        for frame in decoder.by_ref() {
             match frame {
                 Ok(Decoded::Message(up)) if node.terminal.is_none() => kills.extend(node.heard(now, up)),
                 Ok(_) => {}
@@ -289,7 +289,7 @@ impl Facts {
         };
         decoder.push(frame);
         let mut answers = Vec::new();
-        while let Some(frame) = decoder.next() {
+        for frame in decoder.by_ref() {
             match frame {
                 Ok(Decoded::Message(Down::ToolResult(result))) => answers.push(result),
                 Ok(Decoded::Message(Down::Cancel(_))) => {
