@@ -8,9 +8,9 @@ use agentd_core::config::Config;
 use agentd_core::machine::Machine;
 use agentd_core::supervisor::Core;
 use agentd_core::time::Now;
+use agentd_tests::sim::draw;
 use agentd_tests::sim::plan::Plan;
 use agentd_tests::sim::replay::{self, Keep, Trace};
-use agentd_tests::sim::draw;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -113,7 +113,8 @@ fn small_orders() {
         let plan: Plan = serde_json::from_str(text).unwrap_or_else(|e| panic!("{text}: {e}"));
         match replay::every_order(&plan, &core, 7) {
             Ok(lives) => println!("{lives} orders of {text}"),
-            Err((choices, outcome)) => {
+            Err(broken) => {
+                let (choices, outcome) = *broken;
                 let violation = outcome.violation.map(|v| v.to_string()).unwrap_or_default();
                 panic!("{text}\nin the order {choices:?}: {violation}\n{}", outcome.story.join("\n"))
             }

@@ -1,5 +1,7 @@
 //! How an answer is printed: to stdout, and nothing else goes there.
 
+use super::exit;
+use crate::supervise::{self, Supervisor};
 use agentd_core::record::{ResultObject, UsageSum};
 use serde_json::Value;
 use std::io::{self, ErrorKind, Write};
@@ -38,7 +40,26 @@ pub(super) fn cost(result: &ResultObject) -> String {
     )
 }
 
-/// Writes to stdout. Says what went wrong, unless the reader has left, which is the reader's to know.
+/// Prints the answer, ends the supervisor and gives the exit code: `code`, unless the answer could not be printed.
+/// What is said of that goes through the log, like all a supervisor says: whoever stopped reading stderr must not
+/// keep the process from its end.
+pub(super) fn deliver(supervisor: Supervisor, text: &str, code: u8) -> u8 {
+    let printed = print(text);
+    if let Err(error) = &printed {
+        supervisor.print(format!("agentd: the answer cannot be written to stdout: {error}"));
+    }
+    supervisor.close();
+    if printed.is_ok() { code } else { exit::FAILED }
+}
+
+/// Ends a supervisor whose loop could not go on.
+pub(super) fn failed(supervisor: Supervisor, error: &supervise::Error) -> u8 {
+    supervisor.print(format!("agentd: {error}"));
+    supervisor.close();
+    exit::FAILED
+}
+
+/// Writes to stdout. A reader that has left is no error: it has chosen to.
 pub(super) fn print(text: &str) -> Result<(), io::Error> {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {

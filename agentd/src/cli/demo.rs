@@ -4,7 +4,7 @@
 use super::{DemoArgs, answer, exit};
 use crate::config::{self, Loaded};
 use crate::log::Format;
-use crate::supervise::{self, Supervisor};
+use crate::supervise::Supervisor;
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -21,10 +21,16 @@ pub(super) fn demo(args: &DemoArgs) -> u8 {
             return exit::USAGE;
         }
     };
-    let mut supervisor = match Supervisor::start(loaded, Format::Progress) {
-        Ok(supervisor) => supervisor,
-        Err(error) => return failed(&error),
-    };
+    match Supervisor::start(loaded, Format::Progress) {
+        Ok(supervisor) => delegated(supervisor, args),
+        Err(error) => {
+            eprintln!("agentd: {error}");
+            exit::FAILED
+        }
+    }
+}
+
+fn delegated(mut supervisor: Supervisor, args: &DemoArgs) -> u8 {
     // The playbook reads both as JSON strings; the folder is for the command that confirms its answer.
     let (word, folder) = (Value::from(args.pattern.as_str()), json!(args.folder.to_string_lossy()));
     let ran = supervisor.run(format!(
@@ -32,10 +38,7 @@ pub(super) fn demo(args: &DemoArgs) -> u8 {
     ));
     let outcome = match ran {
         Ok(outcome) => outcome,
-        Err(error) => {
-            supervisor.close();
-            return failed(&error);
-        }
+        Err(error) => return answer::failed(supervisor, &error),
     };
     if let Some(result) = &outcome.result {
         if let Some(error) = &result.error {
@@ -43,12 +46,11 @@ pub(super) fn demo(args: &DemoArgs) -> u8 {
         }
         supervisor.print(answer::cost(result));
     }
-    let left = supervisor.processes_left();
-    supervisor.close();
-    let left = match left {
+    let left = match supervisor.processes_left() {
         Ok(left) => left,
         Err(error) => {
-            eprintln!("agentd: the processes that are left cannot be counted: {error}");
+            supervisor.print(format!("agentd: the processes that are left cannot be counted: {error}"));
+            supervisor.close();
             return exit::FAILED;
         }
     };
@@ -57,14 +59,11 @@ pub(super) fn demo(args: &DemoArgs) -> u8 {
         Some(result) => format!("{}{left} processes left\n", answer::text(result)),
         None => format!("{left} processes left\n"),
     };
-    if let Err(error) = answer::print(&text) {
-        eprintln!("agentd: the answer cannot be written to stdout: {error}");
-        return exit::FAILED;
-    }
-    match exit::code(&outcome) {
+    let code = match exit::code(&outcome) {
         exit::COMPLETED if left > 0 => exit::FAILED,
         code => code,
-    }
+    };
+    answer::deliver(supervisor, &text, code)
 }
 
 /// The demo's configuration, read as any other.
@@ -85,9 +84,4 @@ fn configuration(folder: &Path) -> Result<Loaded, String> {
         "limits": { "run": { "tool_result_bytes": "1MiB" } },
     });
     config::load_text("demo", &text.to_string(), &here).map_err(|problems| config::render(&problems))
-}
-
-fn failed(error: &supervise::Error) -> u8 {
-    eprintln!("agentd: {error}");
-    exit::FAILED
 }

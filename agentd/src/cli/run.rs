@@ -28,22 +28,26 @@ pub(super) fn run(args: RunArgs) -> u8 {
         None if io::stderr().is_terminal() => Format::Text,
         None => Format::Json,
     };
-    let mut supervisor = match Supervisor::start(loaded, format) {
-        Ok(supervisor) => supervisor,
-        Err(error) => return failed(&error),
-    };
+    match Supervisor::start(loaded, format) {
+        Ok(supervisor) => answered(supervisor, prompt, format, json),
+        Err(error) => not_started(&error),
+    }
+}
+
+fn answered(mut supervisor: Supervisor, prompt: String, format: Format, json: bool) -> u8 {
     let outcome = match supervisor.run(prompt) {
         Ok(outcome) => outcome,
-        Err(error) => {
-            supervisor.close();
-            return failed(&error);
-        }
+        Err(error) => return answer::failed(supervisor, &error),
     };
     if format == Format::Text {
         afterword(&outcome).into_iter().for_each(|line| supervisor.print(line));
     }
-    supervisor.close();
-    print(&outcome, json)
+    let text = match &outcome.result {
+        Some(result) if json => answer::object(result, &[]),
+        Some(result) => answer::text(result),
+        None => String::new(),
+    };
+    answer::deliver(supervisor, &text, exit::code(&outcome))
 }
 
 fn load(files: Vec<std::path::PathBuf>, flags: Flags) -> Result<Loaded, String> {
@@ -99,25 +103,13 @@ fn trouble(result: &ResultObject) -> Option<String> {
     }
 }
 
-/// Prints the answer and gives the exit code.
-fn print(outcome: &Outcome, json: bool) -> u8 {
-    let Some(result) = &outcome.result else { return exit::code(outcome) };
-    let text = if json { answer::object(result, &[]) } else { answer::text(result) };
-    match answer::print(&text) {
-        Ok(()) => exit::code(outcome),
-        Err(error) => {
-            eprintln!("agentd: the answer cannot be written to stdout: {error}");
-            exit::FAILED
-        }
-    }
-}
-
 fn usage(said: &str) -> u8 {
     eprint!("{said}");
     exit::USAGE
 }
 
-fn failed(error: &supervise::Error) -> u8 {
+/// A process that is no supervisor: a journal that cannot be written is the caller's to mend.
+fn not_started(error: &supervise::Error) -> u8 {
     eprintln!("agentd: {error}");
     match error {
         supervise::Error::Journal(_) => exit::USAGE,

@@ -41,8 +41,11 @@ impl Subtree {
         let all = everything();
         let mut below = BTreeSet::from([pid]);
         loop {
-            let more: Vec<i32> =
-                all.iter().filter(|p| below.contains(&p.parent) && !below.contains(&p.pid)).map(|p| p.pid).collect();
+            let more: Vec<i32> = all
+                .iter()
+                .filter(|p| below.contains(&p.parent) && !below.contains(&p.pid))
+                .map(|p| p.pid)
+                .collect();
             if more.is_empty() {
                 break;
             }
@@ -74,8 +77,7 @@ impl Subtree {
 
     /// Waits until all of them have ended; those that have not in time are returned.
     pub fn wait_for_end(&self, patience: Duration) -> Vec<Process> {
-        let held: Vec<(&Process, OwnedFd)> =
-            self.0.iter().filter_map(|p| Some((p, open(p.pid)?))).collect();
+        let held: Vec<(&Process, OwnedFd)> = self.0.iter().filter_map(|p| Some((p, open(p.pid)?))).collect();
         let until = Instant::now() + patience;
         held.iter().filter(|(_, fd)| !ended(fd, until)).map(|(p, _)| (*p).clone()).collect()
     }
@@ -118,10 +120,7 @@ pub(super) fn send(fd: &OwnedFd, signal: Signal) {
 
 fn everything() -> Vec<Process> {
     let entries = fs::read_dir("/proc").expect("/proc is there");
-    entries
-        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
-        .filter_map(look)
-        .collect()
+    entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).filter_map(look).collect()
 }
 
 /// One process, by `/proc/<pid>/stat`: `pid (name) state parent …`, and the name may hold anything.

@@ -261,7 +261,8 @@ impl Ended {
     /// # Panics
     /// When it is none: with the log.
     pub fn json(&self) -> Value {
-        serde_json::from_str(&self.stdout).unwrap_or_else(|e| panic!("{e}: {:?}\n{}", self.stdout, self.log()))
+        serde_json::from_str(&self.stdout)
+            .unwrap_or_else(|e| panic!("{e}: {:?}\n{}", self.stdout, self.log()))
     }
 
     /// The log as text, for a message.

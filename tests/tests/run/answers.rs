@@ -30,7 +30,11 @@ fn ok_error_hanging_refused_and_broken_calls_answer_in_order() {
     let errors: Vec<bool> =
         results.as_array().into_iter().flatten().map(|r| r["error"] == Value::Bool(true)).collect();
     assert_eq!(errors, [false, true, true, true, true, true, true, false, false], "{results}");
-    assert!(results[2]["text"].as_str().is_some_and(|t| t.contains("2 s") || t.contains("2000")), "{}", results[2]);
+    assert!(
+        results[2]["text"].as_str().is_some_and(|t| t.contains("2 s") || t.contains("2000")),
+        "{}",
+        results[2]
+    );
     assert_eq!(results[3]["value"]["error"]["gate"], "instruction", "{}", results[3]);
     assert_eq!(results[7]["value"]["result"], "done", "{}", results[7]);
 }
@@ -69,6 +73,10 @@ fn a_kill_among_parallel_calls_answers_each() {
     assert_eq!(results[1]["value"]["result"], "done");
     assert_eq!(results[2]["text"], results[0]["text"], "everybody reads the same bytes");
     assert_eq!(results[3]["text"], results[0]["text"]);
-    assert!(results[4]["value"]["error"]["message"].as_str().is_some_and(|m| m.contains("sub-9")), "{}", results[4]);
+    assert!(
+        results[4]["value"]["error"]["message"].as_str().is_some_and(|m| m.contains("sub-9")),
+        "{}",
+        results[4]
+    );
     assert_eq!(results[5]["value"]["handle"], "sub-2");
 }

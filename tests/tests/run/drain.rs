@@ -29,7 +29,8 @@ fn ends(ended: &Ended) -> Vec<String> {
         .seen("subagent.result")
         .iter()
         .map(|e| {
-            let handle = e["handle"].as_str().and_then(|h| h.strip_prefix("sub-")).and_then(|n| n.parse().ok());
+            let handle =
+                e["handle"].as_str().and_then(|h| h.strip_prefix("sub-")).and_then(|n| n.parse().ok());
             (handle.unwrap_or(0), e["status"].as_str().unwrap_or("?").to_owned())
         })
         .collect();

@@ -198,7 +198,8 @@ fn pid_1_takes_sigterm() {
     running.signal_child(daemon.pid, Signal::TERM);
     running.wait_for_event("drain.start", |_| true);
     running.wait_for_event("drain.forced", |_| true);
-    let zombies = running.subtree().0.iter().filter(|p| p.state == State::Zombie && p.name == "fake-mcp").count();
+    let zombies =
+        running.subtree().0.iter().filter(|p| p.state == State::Zombie && p.name == "fake-mcp").count();
     assert_eq!(zombies, 0, "four seconds on, none of the fifty is left");
     assert_eq!(running.wait().code(), 143);
 }

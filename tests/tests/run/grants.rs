@@ -13,11 +13,11 @@ fn start(text: &str, more: Value) -> Value {
 /// A subagent that says which tools it has and calls `echo` of both servers whether it has them or not.
 fn curious() -> [Rule; 2] {
     [
-        Rule::subagent().turn(1).calls([
-            call("a.echo", json!({"text": "x"})),
-            call("b.echo", json!({"text": "x"})),
-        ]),
-        Rule::subagent().says("{{ tools | sort | join(' ') }} | {{ results | map(attribute='error') | join(' ') }}"),
+        Rule::subagent()
+            .turn(1)
+            .calls([call("a.echo", json!({"text": "x"})), call("b.echo", json!({"text": "x"}))]),
+        Rule::subagent()
+            .says("{{ tools | sort | join(' ') }} | {{ results | map(attribute='error') | join(' ') }}"),
     ]
 }
 
@@ -48,7 +48,9 @@ fn a_grant_narrows_and_never_widens() {
     ];
     let calls = cases.iter().map(|(more, _)| start("look", more.clone()));
     let ended = run(&playbook(
-        [Rule::worker().turn(1).calls(calls), Rule::worker().says("{{ results | tojson }}")].into_iter().chain(curious()),
+        [Rule::worker().turn(1).calls(calls), Rule::worker().says("{{ results | tojson }}")]
+            .into_iter()
+            .chain(curious()),
     ))
     .config(&two_servers())
     .run("go");

@@ -48,8 +48,17 @@ fn a_slot_is_free_again_whatever_ended_its_run() {
     assert_eq!(
         statuses(&results),
         [
-            "completed", "completed", "running", "running", "cancelled", "cancelled", "running", "running", "?",
-            "completed", "completed"
+            "completed",
+            "completed",
+            "running",
+            "running",
+            "cancelled",
+            "cancelled",
+            "running",
+            "running",
+            "?",
+            "completed",
+            "completed"
         ],
         "{}",
         ended.log()

@@ -61,15 +61,16 @@ fn a_killed_daemon_leaves_nothing() {
 #[test]
 fn a_daemon_killed_while_it_spawns_leaves_nothing() {
     for wait in [0, 1, 4, 9, 20, 45] {
-        let running = run(&playbook([
-            Rule::worker().turn(1).calls((0..20).map(|n| {
-                call("subagent.run", json!({"instruction": format!("wait {n}"), "mode": "async"}))
-            })),
-            Rule::worker().after("1h"),
-            Rule::subagent().after("1h").says("never"),
-        ]))
-        .config("limits: {subagents: {breadth: 20, rate: 20/1s}}")
-        .start("go");
+        let running =
+            run(&playbook([
+                Rule::worker().turn(1).calls((0..20).map(|n| {
+                    call("subagent.run", json!({"instruction": format!("wait {n}"), "mode": "async"}))
+                })),
+                Rule::worker().after("1h"),
+                Rule::subagent().after("1h").says("never"),
+            ]))
+            .config("limits: {subagents: {breadth: 20, rate: 20/1s}}")
+            .start("go");
         running.wait_for_event("worker.spawn", |_| true);
         if wait > 0 {
             // Not a wait for something: another instant in every round.

@@ -122,7 +122,8 @@ impl Facts {
 
     /// How long the daemon has had, since it knows of a node's exit, to read what it wrote.
     pub(super) fn read_time(&self, node: &Node, now: Instant) -> Duration {
-        node.exit.map_or(Duration::ZERO, |(at, _)| now.since(at).saturating_sub(self.gaps - node.gaps_at_exit))
+        node.exit
+            .map_or(Duration::ZERO, |(at, _)| now.since(at).saturating_sub(self.gaps - node.gaps_at_exit))
     }
 
     /// The run that a node serves.
@@ -224,10 +225,10 @@ impl Facts {
         if node.broken.is_some() {
             return;
         }
-        let mut decoder = node.up.take().unwrap_or_else(UpDecoder::new);
+        let mut decoder = node.up.take().unwrap_or_default();
         decoder.push(bytes);
         let mut kills = Vec::new();
-        while let Some(frame) = decoder.next() {
+        for frame in decoder.by_ref() {
             match frame {
                 Ok(Decoded::Message(up)) if node.terminal.is_none() => kills.extend(node.heard(now, up)),
                 Ok(_) => {}
@@ -288,7 +289,7 @@ impl Facts {
         };
         decoder.push(frame);
         let mut answers = Vec::new();
-        while let Some(frame) = decoder.next() {
+        for frame in decoder.by_ref() {
             match frame {
                 Ok(Decoded::Message(Down::ToolResult(result))) => answers.push(result),
                 Ok(Decoded::Message(Down::Cancel(_))) => {
@@ -326,10 +327,7 @@ impl Facts {
             Action::CloseStdin { node } => {
                 self.node(*node).cancelled.get_or_insert(now);
             }
-            Action::SendToChild { .. }
-            | Action::ReapOrphans
-            | Action::Note(_)
-            | Action::Exit { .. } => {}
+            Action::SendToChild { .. } | Action::ReapOrphans | Action::Note(_) | Action::Exit { .. } => {}
             Action::Deliver { .. } => self.delivered = Some(now),
         }
     }
