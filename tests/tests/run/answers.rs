@@ -30,11 +30,7 @@ fn ok_error_hanging_refused_and_broken_calls_answer_in_order() {
     let errors: Vec<bool> =
         results.as_array().into_iter().flatten().map(|r| r["error"] == Value::Bool(true)).collect();
     assert_eq!(errors, [false, true, true, true, true, true, true, false, false], "{results}");
-    assert!(
-        results[2]["text"].as_str().is_some_and(|t| t.contains("2 s") || t.contains("2000")),
-        "{}",
-        results[2]
-    );
+    assert!(results[2]["text"].as_str().is_some_and(|t| t.contains("within 2s")), "{}", results[2]);
     assert_eq!(results[3]["value"]["error"]["gate"], "instruction", "{}", results[3]);
     assert_eq!(results[7]["value"]["result"], "done", "{}", results[7]);
 }

@@ -82,17 +82,9 @@ fn no_more_processes() {
     let folder = command.path("");
     let opened = Command::new("chmod").args(["-R", "a+rwX"]).arg(&folder).status().expect("chmod");
     assert!(opened.success());
-    let running = command
-        .wrapper([
-            "setpriv",
-            "--reuid=65534",
-            "--clear-groups",
-            "sh",
-            "-c",
-            "ulimit -u 24; exec \"$0\" \"$@\"",
-        ])
-        .start("go");
-    running.wait_for_event("child.spawn_failed", |_| true);
+    let running =
+        command.wrapper(["prlimit", "--nproc=24", "setpriv", "--reuid=65534", "--clear-groups"]).start("go");
+    running.wait_for_event("child.spawn_retry", |_| true);
     let ended = running.wait();
     assert_eq!(ended.code(), 0, "{}", ended.log());
     let seen = statuses(&ended.json());
@@ -143,7 +135,7 @@ fn a_payload_that_does_not_fit_is_refused() {
     ]))
     .run("go");
     assert_eq!(ended.code(), 0, "{}", ended.log());
-    assert!(ended.stdout.starts_with("true: "), "{}", ended.stdout);
+    assert!(ended.stdout.starts_with("True: "), "{}", ended.stdout);
     assert!(ended.stdout.len() < 2_000, "the error does not carry the payload");
     assert_eq!(ended.events.seen("subagent.spawn").len(), 0);
 }
