@@ -37,7 +37,9 @@ fn tampered(change: fn(&Event, &mut Actions), rules: &[&str]) {
 fn caught(make: &dyn Fn(Config, Now) -> Box<dyn Machine>, rules: &[&str]) {
     let mut seen: BTreeMap<&str, String> = BTreeMap::new();
     for seed in 0..LIVES {
-        let Some(violation) = replay::live(&draw::plan(seed), make, Keep::Verdict).violation else { continue };
+        let Some(violation) = replay::live(&draw::plan(seed), make, Keep::Verdict).violation else {
+            continue;
+        };
         if rules.contains(&violation.rule) {
             return;
         }
@@ -66,7 +68,10 @@ impl Machine for Tampered {
 
 /// After every action that `after` names, another.
 fn add(out: &mut Actions, after: impl Fn(&Action) -> Option<Action>) {
-    *out = std::mem::take(out).into_iter().flat_map(|a| [after(&a), Some(a)].into_iter().rev().flatten()).collect();
+    *out = std::mem::take(out)
+        .into_iter()
+        .flat_map(|a| [after(&a), Some(a)].into_iter().rev().flatten())
+        .collect();
 }
 
 const LIMITS: &[&str] = &["limits are never passed"];
@@ -183,10 +188,7 @@ fn something_left_undone() {
     tampered(|_, out| out.retain(|a| !matches!(a, Action::Exit { .. })), REST);
     tampered(|_, out| out.retain(|a| !matches!(a, Action::Reap { .. })), &["a zombie is reaped"]);
     tampered(|_, out| out.retain(|a| !matches!(a, Action::Signal { .. })), IN_TIME);
-    tampered(
-        |_, out| out.retain(|a| !matches!(a, Action::Deliver { .. })),
-        &["the answer is delivered"],
-    );
+    tampered(|_, out| out.retain(|a| !matches!(a, Action::Deliver { .. })), &["the answer is delivered"]);
     tampered(|_, out| out.retain(|a| !matches!(a, Action::ReapOrphans)), &["orphans are reaped"]);
     tampered(
         |event, out| {
@@ -205,7 +207,10 @@ fn something_done_twice() {
         |_, out| add(out, |a| matches!(a, Action::SendToChild { .. }).then(|| a.clone())),
         &["a child is sent what it can use"],
     );
-    tampered(|_, out| add(out, |a| matches!(a, Action::Spawn { .. }).then(|| a.clone())), &["a node is one process life"]);
+    tampered(
+        |_, out| add(out, |a| matches!(a, Action::Spawn { .. }).then(|| a.clone())),
+        &["a node is one process life"],
+    );
     tampered(
         |_, out| add(out, |a| matches!(a, Action::SendSpawn { .. }).then(|| a.clone())),
         &["the spawn frame is sent once"],
@@ -230,11 +235,19 @@ fn a_record_that_lies() {
         }
     }
     tampered(
-        |_, out| persisted(out, |r| r.status = if r.status == Status::Failed { Status::Completed } else { r.status }),
+        |_, out| {
+            persisted(out, |r| {
+                r.status = if r.status == Status::Failed { Status::Completed } else { r.status }
+            })
+        },
         &["an outcome has a cause", "the first terminal frame stands"],
     );
     tampered(
-        |_, out| persisted(out, |r| r.status = if r.status == Status::Completed { Status::Cancelled } else { r.status }),
+        |_, out| {
+            persisted(out, |r| {
+                r.status = if r.status == Status::Completed { Status::Cancelled } else { r.status }
+            })
+        },
         &["the first terminal frame stands"],
     );
     tampered(

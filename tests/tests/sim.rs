@@ -8,9 +8,9 @@ use agentd_core::config::Config;
 use agentd_core::machine::Machine;
 use agentd_core::supervisor::Core;
 use agentd_core::time::Now;
+use agentd_tests::sim::draw;
 use agentd_tests::sim::plan::Plan;
 use agentd_tests::sim::replay::{self, Keep, Trace};
-use agentd_tests::sim::draw;
 use std::collections::BTreeMap;
 use std::path::Path;
 

@@ -2,8 +2,8 @@
 //! going wrong at once; and towards plainness often enough that the plain way is walked too.
 
 use super::plan::{
-    Answer, Fault, Flaw, Interrupt, Knobs, Mode, Nature, Offspring, OnCancel, OnTerm, Plan, Readiness, Rubbish,
-    Script, Step,
+    Answer, Fault, Flaw, Interrupt, Knobs, Mode, Nature, Offspring, OnCancel, OnTerm, Plan, Readiness,
+    Rubbish, Script, Step,
 };
 use agentd_core::rng::Rng;
 
@@ -127,9 +127,9 @@ impl Draw {
 
     fn run(&mut self, kinds: usize, above: usize) -> Step {
         let script = above + 1 + self.0.below((kinds - above).max(1) as u64) as usize;
-        let flaw = self.one_in(12).then(|| {
-            self.pick(&[Flaw::Empty, Flaw::Mode, Flaw::Key, Flaw::Zero, Flaw::Server, Flaw::Depth])
-        });
+        let flaw = self
+            .one_in(12)
+            .then(|| self.pick(&[Flaw::Empty, Flaw::Mode, Flaw::Key, Flaw::Zero, Flaw::Server, Flaw::Depth]));
         let mode = self.pick(&[Mode::Sync, Mode::Sync, Mode::Async, Mode::Async, Mode::Detached]);
         Step::Run { script, mode, delegate: self.one_in(2), flaw }
     }

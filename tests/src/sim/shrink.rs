@@ -89,7 +89,10 @@ fn knobs(plan: &Plan) -> Vec<Plan> {
         |k, d| k.depth = d.depth,
         |k, d| (k.burst, k.refill_ms) = (d.burst, d.refill_ms),
         |k, d| (k.deadline_ms, k.grace_ms) = (d.deadline_ms, d.grace_ms),
-        |k, d| (k.ping_ms, k.pong_ms, k.progress_ms, k.ready_ms) = (d.ping_ms, d.pong_ms, d.progress_ms, d.ready_ms),
+        |k, d| {
+            (k.ping_ms, k.pong_ms, k.progress_ms, k.ready_ms) =
+                (d.ping_ms, d.pong_ms, d.progress_ms, d.ready_ms)
+        },
         |k, d| (k.term_ms, k.kill_ms, k.exit_ms) = (d.term_ms, d.kill_ms, d.exit_ms),
         |k, d| k.drain_ms = d.drain_ms,
         |k, d| k.pids = d.pids,

@@ -63,7 +63,9 @@ fn short(action: &Action) -> String {
             format!("Persist {seq}: {handle} {} {:?}", record.status.name(), record.error)
         }
         Action::SendSpawn { node, payload } => format!("SendSpawn {node}: {:?}", payload.0.instruction),
-        Action::Note(note) => format!("Note {:?} {} {:?} {:?}", note.level, note.event, note.handle, note.fields),
+        Action::Note(note) => {
+            format!("Note {:?} {} {:?} {:?}", note.level, note.event, note.handle, note.fields)
+        }
         other => format!("{other:?}"),
     }
 }

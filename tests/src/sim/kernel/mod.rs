@@ -138,8 +138,7 @@ impl Kernel {
         self.next += 1;
         let orphan = matches!(owner, Owner::Node(_));
         let group = group.unwrap_or(pid);
-        let process =
-            Process { pid, group, owner, life: Life::Running, doomed: false, orphan, dying_ms };
+        let process = Process { pid, group, owner, life: Life::Running, doomed: false, orphan, dying_ms };
         self.processes.insert(serial, process);
         Some((serial, pid))
     }

@@ -43,7 +43,11 @@ fn run(facts: &Facts, node: NodeId, request: &Request, value: &Value) -> Verdict
     let made = facts.made_by(node, &request.call_id);
     if value["error"]["gate"] == "cancelled" {
         let seen = || format!("{} of a live run is called off", request.call_id);
-        return unless(facts.run_of(node).is_some_and(|r| r.terminal.is_some()), "only an ended run's calls are called off", seen);
+        return unless(
+            facts.run_of(node).is_some_and(|r| r.terminal.is_some()),
+            "only an ended run's calls are called off",
+            seen,
+        );
     }
     if value["error"]["gate"].is_string() {
         let seen = || format!("{} was refused and has a record", request.call_id);
@@ -51,7 +55,9 @@ fn run(facts: &Facts, node: NodeId, request: &Request, value: &Value) -> Verdict
     }
     let Some(handle) = value["handle"].as_str() else {
         // Failed before there was a run to speak of.
-        return unless(!value["error"].is_null(), "an answer says what became of the run", || value.to_string());
+        return unless(!value["error"].is_null(), "an answer says what became of the run", || {
+            value.to_string()
+        });
     };
     let Some(made) = made else {
         return Err((OWN, format!("{} made no run and gets {handle}", request.call_id)));
@@ -76,9 +82,8 @@ fn run(facts: &Facts, node: NodeId, request: &Request, value: &Value) -> Verdict
 /// Whether a result text is that of the run with this token, and not of one whose token it begins.
 pub(super) fn holds_token(text: &str, token: &str) -> bool {
     let mark = format!("token={token}");
-    text.match_indices(&mark).any(|(at, _)| {
-        !text[at + mark.len()..].starts_with(|c: char| c.is_ascii_digit() || c == '.')
-    })
+    text.match_indices(&mark)
+        .any(|(at, _)| !text[at + mark.len()..].starts_with(|c: char| c.is_ascii_digit() || c == '.'))
 }
 
 fn kill(facts: &Facts, request: &Request, error: bool) -> Verdict {
@@ -108,7 +113,9 @@ fn same_as_record(facts: &Facts, object: &Value) -> Verdict {
         format!("{handle} is told {status}, its record says {}", terminal.status.name())
     })?;
     let same = object.get("result").is_none_or(|result| *result == terminal.result);
-    unless(same, SAME, || format!("{handle}: {:.80} for {:.80}", object["result"].to_string(), terminal.result))
+    unless(same, SAME, || {
+        format!("{handle}: {:.80} for {:.80}", object["result"].to_string(), terminal.result)
+    })
 }
 
 fn is_live(status: &str) -> bool {

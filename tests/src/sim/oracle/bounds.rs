@@ -59,7 +59,14 @@ impl Bounds {
             crate::sim::plan::Step::Fork(what) => what.dying_ms > 500 || what.respawns > 4,
             _ => false,
         });
-        Bounds { gaps: Duration::ZERO, faults, interrupts: Vec::new(), stubborn, ticks: (0, Instant::ZERO), orphan: None }
+        Bounds {
+            gaps: Duration::ZERO,
+            faults,
+            interrupts: Vec::new(),
+            stubborn,
+            ticks: (0, Instant::ZERO),
+            orphan: None,
+        }
     }
 
     pub(super) fn slack(&self) -> Duration {
@@ -117,7 +124,8 @@ pub(super) fn judge_signal(facts: &Facts, bounds: &Bounds, now: Instant, action:
     let Action::Signal { node, signal } = action else { return Ok(()) };
     let Some(n) = facts.nodes.get(node) else { return Ok(()) };
     let knobs = &facts.plan.knobs;
-    let past = |since: Option<Instant>, ms: u64| since.is_some_and(|at| now >= at + Duration::from_millis(ms));
+    let past =
+        |since: Option<Instant>, ms: u64| since.is_some_and(|at| now >= at + Duration::from_millis(ms));
     let reason = past(n.cancelled, knobs.term_ms)
         || past(n.terminal.as_ref().map(|t| t.0), knobs.exit_ms)
         || past(n.spawned, n.deadline_ms + knobs.grace_ms)

@@ -122,7 +122,8 @@ impl Facts {
 
     /// How long the daemon has had, since it knows of a node's exit, to read what it wrote.
     pub(super) fn read_time(&self, node: &Node, now: Instant) -> Duration {
-        node.exit.map_or(Duration::ZERO, |(at, _)| now.since(at).saturating_sub(self.gaps - node.gaps_at_exit))
+        node.exit
+            .map_or(Duration::ZERO, |(at, _)| now.since(at).saturating_sub(self.gaps - node.gaps_at_exit))
     }
 
     /// The run that a node serves.
@@ -326,10 +327,7 @@ impl Facts {
             Action::CloseStdin { node } => {
                 self.node(*node).cancelled.get_or_insert(now);
             }
-            Action::SendToChild { .. }
-            | Action::ReapOrphans
-            | Action::Note(_)
-            | Action::Exit { .. } => {}
+            Action::SendToChild { .. } | Action::ReapOrphans | Action::Note(_) | Action::Exit { .. } => {}
             Action::Deliver { .. } => self.delivered = Some(now),
         }
     }

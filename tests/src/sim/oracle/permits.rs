@@ -42,7 +42,9 @@ impl Permits {
         self.admitted.insert(record.run_id);
         let count = self.admitted.len();
         let who = name(record);
-        unless(count as u64 <= u64::from(self.total), PASSED, || format!("{who} is the {count}th of {}", self.total))?;
+        unless(count as u64 <= u64::from(self.total), PASSED, || {
+            format!("{who} is the {count}th of {}", self.total)
+        })?;
         unless(record.depth <= self.depth, PASSED, || format!("{who} has depth {}", record.depth))?;
         unless(facts.draining().is_none(), "a drain admits nobody", || who.clone())?;
         unless(self.rate.take(now), PASSED, || format!("{who} is over the rate"))?;
@@ -59,7 +61,13 @@ impl Permits {
     }
 
     /// An answer leaves; if it is a refusal over a limit, the limit was met.
-    pub(super) fn answered(&mut self, facts: &Facts, now: Instant, node: NodeId, answer: &ToolResult) -> Verdict {
+    pub(super) fn answered(
+        &mut self,
+        facts: &Facts,
+        now: Instant,
+        node: NodeId,
+        answer: &ToolResult,
+    ) -> Verdict {
         let Some(request) = facts.nodes.get(&node).and_then(|n| n.requests.get(&answer.id)) else {
             return Ok(());
         };
@@ -76,7 +84,11 @@ impl Permits {
             }
             Some("total") => {
                 let count = self.admitted.len();
-                unless(count as u64 >= u64::from(self.total), GHOST, seen(format!("{count} of {}", self.total)))
+                unless(
+                    count as u64 >= u64::from(self.total),
+                    GHOST,
+                    seen(format!("{count} of {}", self.total)),
+                )
             }
             Some("depth") => {
                 let depth = facts.run_of(node).map_or(0, |r| r.record.depth) + 1;

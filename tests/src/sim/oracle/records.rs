@@ -154,7 +154,8 @@ fn orphaned(facts: &Facts, record: &Record) -> bool {
 /// What makes a run fail without a word of its own.
 fn failed(facts: &Facts, bounds: &Bounds, now: Instant, node: &Node) -> bool {
     let knobs = &facts.plan.knobs;
-    let past = |since: Option<Instant>, ms: u64| since.is_some_and(|at| now >= at + Duration::from_millis(ms));
+    let past =
+        |since: Option<Instant>, ms: u64| since.is_some_and(|at| now >= at + Duration::from_millis(ms));
     let read_out = node.exit.is_some() && (node.eof || facts.read_time(node, now) >= END_OF_FILE_WAIT);
     let silent = node.misdeeds.iter().any(|(at, m)| match m {
         Misdeed::Silent => past(Some(*at), facts.shortest_silence_ms()),

@@ -6,8 +6,8 @@ use agentd_core::bytes::Json;
 use agentd_core::event::Exit;
 use agentd_core::time::Instant;
 use agentd_core::wire::message::{
-    Event, FailKind, Failed, LoopEnd, LoopEvidence, Pong, Ready, RunResult, State, ToolRequest, Usage, VERSION,
-    WaitingOn,
+    Event, FailKind, Failed, LoopEnd, LoopEvidence, Pong, Ready, RunResult, State, ToolRequest, Usage,
+    VERSION, WaitingOn,
 };
 use agentd_core::wire::{Encoder, Up};
 use serde_json::{Value, json};
@@ -118,7 +118,11 @@ impl Program {
         self.send(&match i % 3 {
             0 => Up::State(State { waiting_on: WaitingOn::Model, step: i }),
             1 => Up::Usage(Usage { input: 10, output: 3, cached: 1, estimated: false, model: "sim".into() }),
-            _ => Up::Event(Event { level: "info".into(), name: "sim.progress".into(), fields: BTreeMap::new() }),
+            _ => Up::Event(Event {
+                level: "info".into(),
+                name: "sim.progress".into(),
+                fields: BTreeMap::new(),
+            }),
         });
     }
 

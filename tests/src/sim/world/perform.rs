@@ -14,10 +14,14 @@ impl World<'_> {
         self.over |= is_exit(&action);
         match action {
             Action::Spawn { node, .. } => self.spawn(node),
-            Action::SendSpawn { node, payload } => match Encoder::new().encode_down(&Down::Spawn(payload.0)) {
-                Ok(frame) => self.send(node, &frame),
-                Err(_) => self.notice(("down", node.0), write_failed(node, "the spawn frame is too large")),
-            },
+            Action::SendSpawn { node, payload } => {
+                match Encoder::new().encode_down(&Down::Spawn(payload.0)) {
+                    Ok(frame) => self.send(node, &frame),
+                    Err(_) => {
+                        self.notice(("down", node.0), write_failed(node, "the spawn frame is too large"))
+                    }
+                }
+            }
             Action::SendToChild { node, frame } => self.send(node, &frame),
             Action::CloseStdin { node } => {
                 if let Some(child) = self.children.get_mut(&node) {
