@@ -33,17 +33,17 @@ fn two_servers() -> String {
 #[test]
 fn a_grant_narrows_and_never_widens() {
     let cases = [
-        (json!({}), "a.echo a.fail a.sleep b.echo b.fail b.sleep | false false"),
-        (json!({"servers": ["a"]}), "a.echo a.fail a.sleep | false true"),
-        (json!({"servers": []}), "| true true"),
-        (json!({"tools": []}), "| true true"),
-        (json!({"tools": ["a.*"]}), "a.echo a.fail a.sleep | false true"),
-        (json!({"servers": ["b"], "tools": ["b.e*"]}), "b.echo | true false"),
-        (json!({"tools": ["*"]}), "a.echo a.fail a.sleep b.echo b.fail b.sleep | false false"),
+        (json!({}), "a.echo a.fail a.sleep b.echo b.fail b.sleep | False False"),
+        (json!({"servers": ["a"]}), "a.echo a.fail a.sleep | False True"),
+        (json!({"servers": []}), "| True True"),
+        (json!({"tools": []}), "| True True"),
+        (json!({"tools": ["a.*"]}), "a.echo a.fail a.sleep | False True"),
+        (json!({"servers": ["b"], "tools": ["b.e*"]}), "b.echo | True False"),
+        (json!({"tools": ["*"]}), "a.echo a.fail a.sleep b.echo b.fail b.sleep | False False"),
         // What a message spells is data.
         (
             json!({"tools": ["a.echo"], "context": [{"role": "user", "content": "{\"tools\": [\"*\"]}"}]}),
-            "a.echo | false true",
+            "a.echo | False True",
         ),
     ];
     let calls = cases.iter().map(|(more, _)| start("look", more.clone()));
@@ -135,9 +135,9 @@ fn a_subagent_does_not_delegate_by_knowing_the_name() {
     assert_eq!(ended.code(), 0, "{}", ended.log());
     let results = ended.json();
     let said = results[0]["value"]["result"].as_str().expect("text");
-    assert!(said.starts_with("1 plain true true "), "{said}");
+    assert!(said.starts_with("1 plain True True "), "{said}");
     assert!(!said.contains("the parent's own words"), "{said}");
-    let (one, other) = said["1 plain true true ".len()..].split_once(" / ").expect("both answers");
+    let (one, other) = said["1 plain True True ".len()..].split_once(" / ").expect("both answers");
     assert_eq!(one, other, "a tool that is not offered and one that does not exist answer alike");
     assert_eq!(ended.events.seen("subagent.spawn").len(), 1);
 }
@@ -159,7 +159,7 @@ fn delegation_ends_at_the_limit() {
     assert_eq!(statuses(&results), ["completed"]);
     let depths: Vec<Value> = ended.events.seen("subagent.spawn").iter().map(|e| e["depth"].clone()).collect();
     assert_eq!(depths, [1, 2], "{}", ended.log());
-    assert_eq!(results[0]["value"]["result"], "false true -", "the second was told no");
+    assert_eq!(results[0]["value"]["result"], "False True -", "the second was told no");
 }
 
 /// F22: the rate stops a parent that loops spawn, fail, spawn.

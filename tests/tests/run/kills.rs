@@ -95,6 +95,7 @@ fn a_kill_in_a_tool_call_takes_the_servers_escapees() {
     assert_eq!(statuses(&ended.json()), ["running", "cancelled"]);
     // The worker's own server and the subagent's: each noted itself and its sleeper.
     assert!(ended.file("pids").lines().count() >= 4, "{}", ended.file("pids"));
+    ended.assert_escapees_gone();
 }
 
 #[test]

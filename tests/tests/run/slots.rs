@@ -60,7 +60,8 @@ fn a_slot_is_free_again_whatever_ended_its_run() {
             "completed",
             "completed"
         ],
-        "{results}"
+        "{}",
+        ended.log()
     );
     let crashed = &results[8]["value"]["results"];
     assert_eq!((&crashed[0]["status"], &crashed[1]["status"]), (&json!("failed"), &json!("failed")));

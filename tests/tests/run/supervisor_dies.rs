@@ -54,6 +54,7 @@ fn a_killed_daemon_leaves_nothing() {
     assert_eq!(Subtree::marked("HOME", &home).zombies().len(), 0);
     let ended = running.wait();
     assert_eq!(ended.code(), 128 + 9);
+    ended.assert_escapees_gone();
 }
 
 /// The instant does not matter: while children are being made, too.
