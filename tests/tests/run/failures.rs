@@ -84,11 +84,12 @@ fn no_more_processes() {
     assert!(opened.success());
     let running =
         command.wrapper(["prlimit", "--nproc=24", "setpriv", "--reuid=65534", "--clear-groups"]).start("go");
-    running.wait_for_event("child.spawn_retry", |_| true);
     let ended = running.wait();
     assert_eq!(ended.code(), 0, "{}", ended.log());
+    // Some could not be forked, some could not start a thread; whichever, each call has its answer.
     let seen = statuses(&ended.json());
     assert!(seen.iter().all(|s| s == "completed" || s == "failed"), "{seen:?}");
+    assert!(seen[..12].iter().any(|s| s == "failed"), "{seen:?}");
     assert_eq!(seen.last().map(String::as_str), Some("completed"), "{seen:?}");
 }
 
