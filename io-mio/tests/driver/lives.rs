@@ -7,6 +7,7 @@ use crate::stage::{
 use agentd_core::action::{Action, Walls};
 use agentd_core::event::{Event, Exit};
 use agentd_core::id::NodeId;
+use agentd_core::record::UsageSum;
 use agentd_host::spawner::Image;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::os::unix::fs::PermissionsExt;
@@ -148,7 +149,7 @@ fn cpu_wall() {
 fn left_behind() {
     let plan = |event: &Event, out: &mut Vec<Action>| {
         if matches!(event, Event::ChildSpawned { node: NodeId(3), .. }) {
-            out.push(Action::Exit { interrupted: None, leaked: 3 });
+            out.push(Action::Exit { interrupted: None, leaked: 3, usage: UsageSum::default() });
         }
     };
     // None of them would end by itself, nor by the end of its stdin; one is stopped.

@@ -6,7 +6,7 @@ use agentd_core::event::{Event, Exit};
 use agentd_core::id::NodeId;
 use agentd_core::machine::{Deadline, Machine};
 use agentd_core::note::Note;
-use agentd_core::record::{Record, ResultObject};
+use agentd_core::record::{Record, ResultObject, UsageSum};
 use agentd_core::time::{Duration, Instant, Now};
 use agentd_core::wire::message;
 use agentd_host::Pid;
@@ -181,7 +181,7 @@ impl<F: FnMut(&Event, &mut Actions)> Machine for Stage<F> {
         }
         let ends = out.iter().any(|action| matches!(action, Action::Exit { .. }));
         if self.open.is_empty() && !self.trace.is_empty() && !ends {
-            out.push(Action::Exit { interrupted: None, leaked: 0 });
+            out.push(Action::Exit { interrupted: None, leaked: 0, usage: UsageSum::default() });
         }
         self.trace.push((now, event));
     }
@@ -212,7 +212,7 @@ impl Outside for Memory {
         StoreAnswer::Stored
     }
 
-    fn deliver(&mut self, _result: &ResultObject) {
+    fn deliver(&mut self, _result: &ResultObject, _fault: Option<message::FailKind>) {
         self.delivered += 1;
     }
 

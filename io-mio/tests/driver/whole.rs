@@ -7,6 +7,7 @@ use agentd_core::event::{Event, Exit, SupervisorSignal};
 use agentd_core::id::NodeId;
 use agentd_core::machine::{Deadline, Machine};
 use agentd_core::note::{Level, Note};
+use agentd_core::record::UsageSum;
 use agentd_core::time::{Duration, Instant, Now};
 use agentd_host::Pid;
 use agentd_host::signals::{Signals, reset_inherited};
@@ -46,7 +47,9 @@ fn idle() {
                     out.push(Action::CloseStdin { node });
                 }
                 Event::ExitObserved { .. } => out.push(Action::Reap { node }),
-                Event::Reaped { .. } => out.push(Action::Exit { interrupted: None, leaked: 0 }),
+                Event::Reaped { .. } => {
+                    out.push(Action::Exit { interrupted: None, leaked: 0, usage: UsageSum::default() })
+                }
                 _ => {}
             }
         }
@@ -114,7 +117,11 @@ fn the_end() {
     let plan = |event: &Event, out: &mut Vec<Action>| {
         if matches!(event, Event::Seeded { .. }) {
             out.extend([note("first"), note("second")]);
-            out.push(Action::Exit { interrupted: Some(SupervisorSignal::Int), leaked: 2 });
+            out.push(Action::Exit {
+                interrupted: Some(SupervisorSignal::Int),
+                leaked: 2,
+                usage: UsageSum::default(),
+            });
         }
     };
     let (trace, outside) = play_with(options(shells()), &[], plan, Memory::default());
