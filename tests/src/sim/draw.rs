@@ -110,6 +110,7 @@ impl Draw {
                     }
                 }
                 6 if self.one_in(3) => steps.push(Step::Nonsense),
+                6 if self.one_in(2) => steps.push(Step::Mutter(self.pick(&[1, 3, 200]))),
                 7 => steps.push(Step::Fork(self.offspring())),
                 _ => {}
             }
@@ -167,6 +168,7 @@ impl Draw {
                 Rubbish::Zero,
                 Rubbish::Huge,
                 Rubbish::Gap,
+                Rubbish::SameId,
                 Rubbish::Cut,
             ])),
         }

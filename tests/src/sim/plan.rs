@@ -225,6 +225,8 @@ pub enum Step {
     Stopped,
     /// Writes bytes that are no frame.
     Rubbish(Rubbish),
+    /// Writes so many lines to its stderr, the last without its newline.
+    Mutter(u32),
     /// Closes its stdout and lives on.
     CloseStdout,
     /// Starts a process of its own.
@@ -303,6 +305,8 @@ pub enum Rubbish {
     Huge,
     /// A frame number that was not next.
     Gap,
+    /// A call whose id was used before.
+    SameId,
     /// A frame that is cut by the end of the process (exit 0).
     Cut,
 }

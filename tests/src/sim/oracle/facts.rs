@@ -239,10 +239,10 @@ impl Facts {
             match frame {
                 Ok(Decoded::Message(up)) if node.terminal.is_none() => kills.extend(node.heard(now, up)),
                 Ok(_) => {}
-                Err(_) => {
-                    node.broken = Some(now);
-                    break;
-                }
+                Err(_) => node.broken = Some(now),
+            }
+            if node.broken.is_some() {
+                break;
             }
         }
         node.up = Some(decoder);
@@ -389,6 +389,10 @@ impl Node {
                 self.ready.get_or_insert(now);
             }
             Up::ToolRequest(request) => {
+                if self.requests.last_key_value().is_some_and(|(last, _)| request.id <= *last) {
+                    self.broken.get_or_insert(now);
+                    return None;
+                }
                 let args = request.args.parse().unwrap_or(Value::Null);
                 let kill = (request.name == "subagent.kill").then(|| {
                     let handle = args["handle"].as_str().unwrap_or_default().to_owned();

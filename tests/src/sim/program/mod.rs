@@ -23,6 +23,8 @@ pub(crate) enum Deed {
     Stops,
     /// From here on it answers nothing.
     Hangs,
+    /// Writes to its stderr.
+    Mutters(Vec<u8>),
 }
 
 /// What a program is about.
@@ -283,6 +285,7 @@ impl Program {
                 deeds.push(Deed::Stops);
             }
             Step::Rubbish(what) => self.rubbish(what, now),
+            Step::Mutter(lines) => deeds.push(Deed::Mutters(speak::muttering(lines))),
             Step::CloseStdout => deeds.push(Deed::ClosesStdout),
             Step::Fork(what) => deeds.push(Deed::Forks(what)),
             Step::Finish { answer, exit_ms } => {

@@ -83,6 +83,13 @@ pub(super) fn answer(token: &str, answer: Answer) -> (LoopEnd, String, Option<St
     }
 }
 
+/// Lines on stderr, some of them no UTF-8, the last without its newline.
+pub(super) fn muttering(lines: u32) -> Vec<u8> {
+    let lines = (0..lines)
+        .map(|i| [b"warning \xff ".as_slice(), "again ".repeat(i as usize % 900).as_bytes()].concat());
+    lines.collect::<Vec<_>>().join(&b'\n')
+}
+
 impl Program {
     pub(super) fn send(&mut self, up: &Up) {
         if matches!(self.phase, Phase::Hung) {
@@ -155,6 +162,11 @@ impl Program {
                 let frames: Vec<Vec<u8>> = (0..2).filter_map(|_| other.encode_up(&pong).ok()).collect();
                 // Numbers 1 and 2 again, when this program has sent at least its `ready`.
                 self.out.extend(frames.concat());
+            }
+            Rubbish::SameId => {
+                self.ask("subagent.list", "first", json!({}));
+                self.calls -= 1;
+                self.ask("subagent.list", "second", json!({}));
             }
             Rubbish::Cut => {
                 self.out.extend([0, 0, 1, 0, 0xa3]);

@@ -105,7 +105,8 @@ impl World<'_> {
         }
         deeds.extend(child.program.turn(now));
         child.write_stdout();
-        let goes_on = deeds.iter().all(|deed| matches!(deed, Deed::Forks(_) | Deed::ClosesStdout));
+        let goes_on =
+            deeds.iter().all(|deed| matches!(deed, Deed::Forks(_) | Deed::ClosesStdout | Deed::Mutters(_)));
         if child.program.out.is_empty() && goes_on {
             // What it wrote is in the pipe: it may exit now.
             deeds.extend(child.program.turn(now));
@@ -146,6 +147,12 @@ impl World<'_> {
             Deed::Stops => {
                 self.kernel.stop(node);
                 self.oracles.misdeed(self.now, node, Misdeed::Silent);
+            }
+            Deed::Mutters(bytes) => {
+                for bytes in bytes.chunks(1 + self.plan.knobs.read * 64) {
+                    let bytes = Bytes::from(bytes);
+                    self.notice(("stderr", node.0), Event::ChildStderr { node, bytes });
+                }
             }
             Deed::Hangs => self.oracles.misdeed(self.now, node, Misdeed::Silent),
         }
