@@ -6,6 +6,7 @@ mod cli;
 pub mod config;
 pub mod environment;
 pub mod files;
+mod fork;
 pub mod journal;
 pub mod keeper;
 pub mod log;
@@ -19,7 +20,7 @@ pub fn main() -> ExitCode {
     if std::env::var_os(environment::KEEPER).is_some() {
         return keeper::main();
     }
-    if std::env::var_os(environment::SUBAGENT).is_some() {
+    if std::env::var_os(environment::SUBAGENT).is_some_and(|one| one == "1") {
         return child::main();
     }
     cli::main(std::env::args_os())

@@ -1,5 +1,6 @@
 //! The test kit: what real-process tests and the simulator share.
 #![forbid(unsafe_code)]
 
+pub mod kit;
 pub mod mcp_server;
 pub mod sim;

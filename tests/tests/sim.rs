@@ -106,6 +106,26 @@ fn traces() {
     }
 }
 
+/// S2.7: a child that asks and does not read gets its queue filled, and is ended for it; everybody else is served.
+#[test]
+fn who_does_not_read_is_ended() {
+    let plan = r#"{"seed": 7, "knobs": {"depth": 2}, "scripts": [
+        {"steps": [{"run": {"script": 1, "mode": "sync"}}, "collect",
+                   {"run": {"script": 2, "mode": "sync", "delegate": true}}, {"run": {"script": 3, "mode": "sync"}},
+                   "collect"]},
+        {"steps": [{"finish": {"answer": "huge"}}]},
+        {"nature": {"deaf": true}, "steps": [
+            {"await": {"handles": [1]}}, {"await": {"handles": [1]}}, {"await": {"handles": [1]}},
+            {"await": {"handles": [1]}}, {"await": {"handles": [1]}}, {"await": {"handles": [1]}}, "collect"]},
+        {"steps": [{"wait": 50}]}]}"#;
+    let plan: Plan = serde_json::from_str(plan).expect("a plan");
+    let outcome = replay::live(&plan, &core, Keep::Story);
+    let ended = |line: &str| outcome.story.iter().any(|l| l.contains(line));
+    assert!(outcome.violation.is_none(), "{:?}", outcome.violation);
+    assert!(ended(r#"sub-2 failed Some("does not read")"#), "{}", outcome.story.join("\n"));
+    assert!(ended("sub-3 completed None") && ended("root completed None"), "{}", outcome.story.join("\n"));
+}
+
 /// Every order of what is due together, in the first places where two runs can meet.
 #[test]
 fn small_orders() {
@@ -113,7 +133,8 @@ fn small_orders() {
         let plan: Plan = serde_json::from_str(text).unwrap_or_else(|e| panic!("{text}: {e}"));
         match replay::every_order(&plan, &core, 7) {
             Ok(lives) => println!("{lives} orders of {text}"),
-            Err((choices, outcome)) => {
+            Err(broken) => {
+                let (choices, outcome) = *broken;
                 let violation = outcome.violation.map(|v| v.to_string()).unwrap_or_default();
                 panic!("{text}\nin the order {choices:?}: {violation}\n{}", outcome.story.join("\n"))
             }

@@ -119,7 +119,7 @@ impl Session {
         let internal = |error| failed(FailKind::Internal, error);
         for (index, launched) in launched.into_iter().enumerate() {
             let server = self.spawn.servers[index].clone();
-            let thread = format!("server {}", server.name);
+            let thread = format!("server {}", server.name.replace('\0', " "));
             let keeper = launched.as_ref().ok().and_then(|launched| launched.pid());
             let setup = Setup { index, server, launched, inbox: inbox.clone(), clock: self.clock };
             let (pump, link) = Pump::new(setup).map_err(|e| internal(e.to_string()))?;

@@ -17,19 +17,17 @@ pub mod message;
 mod program;
 mod watch;
 
-use crate::environment;
-use agentd_core::limits;
+use crate::{environment, fork};
 use agentd_host::entry;
 use agentd_host::process::{Pid, Process};
 use agentd_host::tree::{Below, Mode};
 use message::{KeeperReport, KeeperSpec};
-use rustix::io::Errno;
 use std::collections::BTreeSet;
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 use std::time::Duration;
 use watch::Watch;
 
@@ -93,26 +91,10 @@ fn start(spec: &KeeperSpec) -> Result<Process, String> {
     let mut command = program::command(spec)?;
     command.process_group(0);
     entry::clean_slate(&mut command);
-    let pid = spawn(&mut command).map_err(|e| program::explain(&command, &e))?;
+    let child = fork::start(&mut command).map_err(|e| program::explain(&command, &e))?;
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::new);
+    let pid = pid.ok_or_else(|| format!("the system named the server {}, which is no pid", child.id()))?;
     Process::open(pid).map_err(|e| format!("cannot hold the server's process {pid}: {e}"))
-}
-
-/// A fork that fails for want of a process or of memory is tried again for a moment (S5.10).
-fn spawn(command: &mut Command) -> io::Result<Pid> {
-    let mut waits = limits::FORK_RETRIES.iter();
-    loop {
-        match command.spawn() {
-            Ok(child) => {
-                let pid = i32::try_from(child.id()).ok().and_then(Pid::new);
-                return pid.ok_or_else(|| io::Error::other(format!("{} is no pid", child.id())));
-            }
-            Err(e) if e.raw_os_error() == Some(Errno::AGAIN.raw_os_error()) => match waits.next() {
-                Some(wait) => std::thread::sleep(*wait),
-                None => return Err(e),
-            },
-            Err(e) => return Err(e),
-        }
-    }
 }
 
 /// As long as the keeper holds them, a server that closes its output still looks open to the child. Stderr stays:

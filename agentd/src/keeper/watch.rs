@@ -19,11 +19,13 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-/// SIGTERM (the child died) and SIGCHLD (something that landed here ended), from now on read from a descriptor.
+/// SIGTERM (the child died), what else is sent to end a process, and SIGCHLD (something that landed here ended), from
+/// now on read from a descriptor: a keeper that died of one would leave its server.
 pub(super) fn signals() -> io::Result<SignalFd> {
     let mut mask = SigSet::empty();
-    mask.add(Signal::SIGTERM);
-    mask.add(Signal::SIGCHLD);
+    for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP, Signal::SIGQUIT, Signal::SIGCHLD] {
+        mask.add(signal);
+    }
     mask.thread_block()?;
     Ok(SignalFd::with_flags(&mask, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?)
 }
@@ -132,10 +134,10 @@ impl<'a> Watch<'a> {
     fn read_signals(&mut self) -> io::Result<()> {
         let mut orphans = false;
         while let Some(signal) = self.signals.read_signal()? {
-            if signal.ssi_signo == Signal::SIGTERM as u32 {
-                self.stage = Stage::Killing;
-            } else {
+            if signal.ssi_signo == Signal::SIGCHLD as u32 {
                 orphans = true;
+            } else {
+                self.stage = Stage::Killing;
             }
         }
         if orphans {

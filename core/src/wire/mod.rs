@@ -7,11 +7,15 @@
 pub mod cbor;
 mod codec;
 mod frame;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 pub mod message;
 
 pub use codec::{Encoder, Message, TooLarge, check_version};
 pub use frame::{Decoded, Decoder, DownDecoder, Ignored, UpDecoder};
 pub use message::{Down, Up};
 
+#[cfg(test)]
+mod page;
 #[cfg(test)]
 mod samples;

@@ -73,9 +73,11 @@ pub fn keeper(parent: u32, lifeline: RawFd) -> Result<UnixStream, EntryError> {
 }
 
 /// Names the calling thread; on a process's first thread that is what ps and the kernel's log show. Cut to
-/// [`NAME_BYTES`] at a character boundary; bytes after a NUL are dropped.
+/// [`NAME_BYTES`] at a character boundary, for which a leading `agentd:` goes first: `agentd:sub-1234` would be
+/// another run than `agentd:sub-12345`. Bytes after a NUL are dropped.
 pub fn name(text: &str) -> Result<(), EntryError> {
     let text = text.split('\0').next().unwrap_or_default();
+    let text = if text.len() > NAME_BYTES { text.strip_prefix("agentd:").unwrap_or(text) } else { text };
     let cut = &text[..text.floor_char_boundary(NAME_BYTES)];
     let name = CString::new(cut).unwrap_or_default();
     prctl::set_name(&name).map_err(system("name the process"))

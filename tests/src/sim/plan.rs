@@ -338,6 +338,8 @@ pub enum Answer {
     Object,
     /// More text than is kept.
     Long,
+    /// A JSON object of 3 MiB, which is kept whole.
+    Huge,
     /// Out of steps, with the last text written.
     Exhausted,
     /// The provider refused.

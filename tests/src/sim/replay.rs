@@ -56,7 +56,7 @@ pub fn live_in_order(plan: &Plan, make: Maker<'_>, choices: Vec<usize>, keep: Ke
 
 /// Every order of what is due together, in the first `depth` places where there is a choice. Gives the number of
 /// lives, or the choices that broke a rule and how it ended.
-pub fn every_order(plan: &Plan, make: Maker<'_>, depth: usize) -> Result<u64, (Vec<usize>, Outcome)> {
+pub fn every_order(plan: &Plan, make: Maker<'_>, depth: usize) -> Result<u64, Box<(Vec<usize>, Outcome)>> {
     let mut lives = 0;
     let mut choices: Vec<usize> = Vec::new();
     loop {
@@ -64,7 +64,7 @@ pub fn every_order(plan: &Plan, make: Maker<'_>, depth: usize) -> Result<u64, (V
         lives += 1;
         if outcome.violation.is_some() {
             let outcome = live_in_order(plan, make, choices.clone(), Keep::Story);
-            return Err((choices, outcome));
+            return Err(Box::new((choices, outcome)));
         }
         // The next in counting order: the last place that has another option, and the first option after it.
         let mut taken: Vec<usize> = outcome.options.iter().map(|_| 0).take(depth).collect();
@@ -155,7 +155,7 @@ fn config(knobs: &Knobs) -> Config {
             exit_after_result: ms(knobs.exit_ms),
         },
         drain_timeout: ms(knobs.drain_ms),
-        reap_orphans_always: knobs.pids % 8 == 0,
+        reap_orphans_always: knobs.pids.is_multiple_of(8),
         log_level: "info".into(),
     }
 }

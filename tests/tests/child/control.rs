@@ -135,6 +135,39 @@ fn an_unread_stdout_stops_neither_the_reading_of_pings_nor_a_cancel() {
 }
 
 #[test]
+fn a_run_goes_on_where_it_stood_once_its_stdout_is_read_again() {
+    // More than the child lets wait: the answers come, and the next model call is held until there is room.
+    let args = json!({"text": "x".repeat(900_000)});
+    let calls: Vec<Value> = (0..3).map(|_| json!({"name": "ask", "args": args})).collect();
+    let rules = json!([{"turn": 1, "reply": {"tool_calls": calls}}, {"reply": {"text": "through"}}]);
+    let mut rig = Rig::start(Run::new(rules).change(|spawn| spawn.own_tools.push(supervisors_tool("ask"))));
+    rig.until_tool_request_is_on_its_way();
+    // Calls are numbered from 1 over models and tools.
+    for id in 2..=4 {
+        rig.send(&Down::ToolResult(ToolResult { id, error: false, value: Json::of(&json!("ok")) }));
+    }
+    rig.ping(1);
+    assert_eq!(rig.completed(), "through");
+    let requests: Vec<_> = rig
+        .seen
+        .iter()
+        .filter_map(|up| if let Up::ToolRequest(r) = up { Some(r.id) } else { None })
+        .collect();
+    assert_eq!(requests, [2, 3, 4], "the answers above were for these");
+    assert!(rig.end().0.success());
+}
+
+#[test]
+fn a_spawn_frame_as_large_as_a_frame_can_be_is_taken() {
+    let rules = json!([{"text": "needle", "reply": {"text": "found"}}]);
+    let run =
+        Run::new(rules).change(|spawn| spawn.instruction = format!("{} needle", "hay ".repeat(2_000_000)));
+    let mut rig = Rig::start(run.change(|spawn| spawn.limits.tokens = 100_000_000));
+    assert_eq!(rig.completed(), "found");
+    assert!(rig.end().0.success());
+}
+
+#[test]
 fn the_end_of_stdin_ends_the_child() {
     let mut rig = Rig::start(Run::new(asleep()));
     rig.until_model_call();

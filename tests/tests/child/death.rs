@@ -164,3 +164,53 @@ fn a_group_kill_of_a_child_leaves_its_keepers_to_clean_up() {
     kill_process_group(Pid::from_raw(rig.pid()).expect("a pid"), Signal::KILL).expect("killed");
     rig.end_within(Duration::from_secs(2));
 }
+
+#[test]
+fn nothing_outlives_a_child_that_is_killed_while_its_servers_start() {
+    let slow = |modes: &[&str]| {
+        let mut modes = modes.to_vec();
+        modes.push("slow-init=600000");
+        modes.iter().map(|mode| (*mode).to_owned()).collect::<Vec<_>>()
+    };
+    for kind in KINDS {
+        let modes = slow(kind);
+        let modes: Vec<&str> = modes.iter().map(String::as_str).collect();
+        let pids = tempfile::NamedTempFile::new().expect("a file");
+        let path = pids.path().to_str().expect("text").to_owned();
+        let ready = tempfile::tempdir().expect("a folder");
+        let ready_file = ready.path().join("ready");
+        let mut command = vec![FAKE, "--pids", &path, "--ready-file", ready_file.to_str().expect("text")];
+        command.extend(modes.iter().flat_map(|mode| ["--mode", *mode]));
+        let mut rig = Rig::start(Run::new(hanging()).program("s", &command));
+        // It has done to itself what it does, and left behind what it leaves. Each look is a round trip.
+        let until = Instant::now() + PATIENCE;
+        for seq in 0.. {
+            rig.ping(seq);
+            rig.until(|up| matches!(up, Up::Pong(pong) if pong.seq == seq).then_some(()));
+            if ready_file.exists() {
+                break;
+            }
+            assert!(Instant::now() < until, "the server does not start");
+        }
+        rig.kill_and_expect_nothing_left(Duration::from_secs(2));
+    }
+}
+
+#[test]
+fn a_keeper_that_is_told_to_end_cleans_up_first() {
+    for signal in [Signal::TERM, Signal::INT, Signal::HUP, Signal::QUIT] {
+        let rules = json!([
+            {"turn": 1, "reply": {"tool_calls": [{"name": "s_echo", "args": {"text": "x"}}]}},
+            {"reply": {"text": "{{ last.text }}"}}
+        ]);
+        let modes = ["hang-on-call", "double-fork-sleeper=300", "ignore-term", "ignore-eof"];
+        let mut rig = Rig::start(Run::new(rules).fake("s", &modes));
+        rig.until_tool_call();
+        let (keeper, _) =
+            rig.left().into_iter().find(|(_, command)| command.trim() == "agentd").expect("a keeper");
+        kill_process(Pid::from_raw(keeper).expect("a pid"), signal).expect("signalled");
+        let text = rig.completed();
+        assert!(text.contains("signal 9 (SIGKILL)"), "{signal:?}: {text}");
+        assert!(rig.end_within(Duration::from_secs(2)).0.success(), "{signal:?}");
+    }
+}

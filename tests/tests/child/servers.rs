@@ -97,6 +97,15 @@ fn lines_up_to_the_limit_are_answers_and_longer_ones_close_the_server() {
 }
 
 #[test]
+fn many_tools_over_many_pages_are_all_offered() {
+    let run = Run::new(call("s_tool599", json!({}))).fake("s", &["many-tools=600", "page-size=50"]);
+    let mut rig = Rig::start(run);
+    assert_eq!(rig.completed(), "tool599");
+    assert_eq!(rig.events("mcp.tools")[0].fields["text"], "tools: 603 from 1 servers");
+    assert!(rig.end().0.success());
+}
+
+#[test]
 fn a_line_without_an_end_is_a_tool_error_within_bounded_memory() {
     let mut rig =
         Rig::start_walled(64, Run::new(call("s_echo", json!({"text": ""}))).fake("s", &["endless-line"]));

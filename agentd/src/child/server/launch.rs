@@ -3,7 +3,7 @@
 //! Owns the descriptors between child, keeper and server. Refuses to hand a keeper anything else of the child's:
 //! not its descriptors, not its environment beyond the baseline. Called by the main thread, once a server.
 
-use crate::environment;
+use crate::{environment, fork};
 use agentd_host::process::Pid;
 use rustix::io::FdFlags;
 use std::fs::File;
@@ -41,7 +41,8 @@ impl Launched {
 pub(in crate::child) fn launch() -> io::Result<Launched> {
     let (lifeline, theirs) = UnixStream::pair()?;
     rustix::io::fcntl_setfd(&theirs, FdFlags::empty())?;
-    let mut keeper = Command::new("/proc/self/exe")
+    let mut command = Command::new("/proc/self/exe");
+    command
         .arg0("agentd")
         .env_clear()
         .envs(environment::baseline())
@@ -50,8 +51,8 @@ pub(in crate::child) fn launch() -> io::Result<Launched> {
         .process_group(0)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()?;
+        .stderr(Stdio::piped());
+    let mut keeper = fork::start(&mut command)?;
     drop(theirs);
     lifeline.set_nonblocking(true)?;
     let stdin = ours(keeper.stdin.take().map(OwnedFd::from))?;

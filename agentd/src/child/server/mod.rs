@@ -3,7 +3,9 @@
 //! Owns the order words between the two. Every call that goes down comes back as exactly one
 //! [`ServerEvent::CallDone`], whether the server lives or not. The thread itself is [`pump`]'s.
 
+mod account;
 mod launch;
+mod lifeline;
 mod pipes;
 mod pump;
 mod tail;

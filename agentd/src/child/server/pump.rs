@@ -4,28 +4,25 @@
 //! wait for anything but all of its descriptors at once, and to leave a call without its answer. A server that has
 //! ended is not started again within a run: its tools go on answering with the reason.
 
+use super::account::Account;
 use super::launch::Launched;
+use super::lifeline::Lifeline;
 use super::pipes::{read_some, write_some};
-use super::tail::Tail;
 use super::{Link, Order, ServerEvent};
 use crate::child::clock::Clock;
 use crate::child::inbox::Inbox;
-use crate::keeper::message::{self, CLOSE, KeeperReport, KeeperSpec};
+use crate::keeper::message::{self, KeeperReport, KeeperSpec};
 use crate::poll;
 use agentd_core::event::Exit;
 use agentd_core::limits;
 use agentd_core::mcp::{Client, ClientInfo, Output};
 use agentd_core::note::Level;
 use agentd_core::time::{Duration, Instant};
-use agentd_core::wire::message::{Server, Transport};
+use agentd_core::wire::message::Server;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd};
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
-use std::net::Shutdown;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::net::UnixStream;
-use std::process::Child;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 
@@ -61,23 +58,18 @@ pub(in crate::child) struct Pump {
     orders: Receiver<Order>,
     bell: Arc<OwnedFd>,
     client: Client,
-    keeper: Option<Child>,
-    lifeline: Option<UnixStream>,
+    lifeline: Option<Lifeline>,
     stdin: Option<File>,
     stdout: Option<File>,
     stderr: Option<File>,
     to_server: Vec<u8>,
-    to_keeper: Vec<u8>,
-    from_keeper: Vec<u8>,
-    tail: Tail,
+    account: Account,
     /// A pipe of the server broke: when, and how that is said.
     broken: Option<(Instant, &'static str)>,
-    /// The keeper is asked to close.
+    /// The server is being ended.
     closing: bool,
     /// The server was usable once.
     ready: bool,
-    /// The whole sentence on why it is of no more use.
-    obituary: Option<String>,
 }
 
 impl Pump {
@@ -89,41 +81,35 @@ impl Pump {
         let Setup { index, server, launched, inbox, clock } = setup;
         let bell = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
         let (sender, orders) = channel();
-        let mut to_keeper = Vec::new();
-        let spec = KeeperSpec { server: server.name.clone(), transport: server.transport.clone() };
-        message::write(&mut to_keeper, &spec)?;
         let link = Link { orders: sender, bell: Arc::clone(&bell) };
         let mut pump = Pump {
             client: Client::new(client_info(), clock.now(), Duration::from_millis(server.start_timeout_ms)),
-            tail: Tail::new(own_env(&server.transport)),
+            account: Account::new(&server),
             index,
             server,
             inbox,
             clock,
             orders,
             bell,
-            keeper: None,
             lifeline: None,
             stdin: None,
             stdout: None,
             stderr: None,
             to_server: Vec::new(),
-            to_keeper,
-            from_keeper: Vec::new(),
             broken: None,
             closing: false,
             ready: false,
-            obituary: None,
         };
-        pump.adopt(launched);
+        pump.adopt(launched)?;
         Ok((pump, link))
     }
 
-    fn adopt(&mut self, launched: Result<Launched, String>) {
+    fn adopt(&mut self, launched: Result<Launched, String>) -> io::Result<()> {
         match launched {
             Ok(launched) => {
-                self.keeper = Some(launched.keeper);
-                self.lifeline = Some(launched.lifeline);
+                let Server { name, transport, .. } = self.server.clone();
+                let spec = KeeperSpec { server: name, transport };
+                self.lifeline = Some(Lifeline::new(launched.lifeline, launched.keeper, &spec)?);
                 self.stdin = Some(launched.stdin);
                 self.stdout = Some(launched.stdout);
                 self.stderr = Some(launched.stderr);
@@ -131,28 +117,33 @@ impl Pump {
             }
             Err(error) => self.never_was(&format!("its keeper cannot be started: {error}")),
         }
+        Ok(())
     }
 
     /// Speaks with the server until its keeper is gone, then answers for it until the child ends.
     pub(in crate::child) fn run(mut self) {
         self.settle();
-        while self.lifeline.is_some() {
-            if let Err(e) = self.wait() {
-                // Without poll nothing can be known of the server any more. Its keeper sees the lifeline end.
+        while let Some(mut lifeline) = self.lifeline.take() {
+            if let Err(e) = self.wait(&lifeline) {
+                // Without poll nothing can be known of the server any more.
                 self.over(&format!("its pipes cannot be watched: {e}"));
-                self.lifeline = None;
+                self.bury(lifeline);
+                break;
             }
-            self.take_orders();
-            self.write_keeper();
+            lifeline.write();
             self.write_server();
             self.read_stdout(READ_BYTES);
             self.read_stderr(READ_BYTES);
-            self.read_reports();
+            if !self.read_reports(&mut lifeline) {
+                self.bury(lifeline);
+                break;
+            }
+            self.lifeline = Some(lifeline);
+            self.take_orders();
             self.client.tick(self.clock.now());
             self.judge_broken_pipe();
             self.settle();
         }
-        self.bury();
         self.settle();
         self.tell(ServerEvent::Closed);
         while let Ok(order) = self.orders.recv() {
@@ -162,7 +153,7 @@ impl Pump {
     }
 
     /// Waits for any descriptor or for the next thing that is due.
-    fn wait(&self) -> io::Result<()> {
+    fn wait(&self, lifeline: &Lifeline) -> io::Result<()> {
         let obituary = self.broken.map(|(at, _)| at + OBITUARY_WAIT);
         let until = self.client.poll_timeout().into_iter().chain(obituary).min();
         let mut fds = vec![PollFd::from_borrowed_fd(self.bell.as_fd(), PollFlags::IN)];
@@ -172,10 +163,8 @@ impl Pump {
         if let Some(stdin) = self.stdin.as_ref().filter(|_| !self.to_server.is_empty()) {
             fds.push(PollFd::new(stdin, PollFlags::OUT));
         }
-        if let Some(lifeline) = &self.lifeline {
-            let out = if self.to_keeper.is_empty() { PollFlags::empty() } else { PollFlags::OUT };
-            fds.push(PollFd::new(lifeline, PollFlags::IN | out));
-        }
+        let out = if lifeline.is_waiting() { PollFlags::OUT } else { PollFlags::empty() };
+        fds.push(PollFd::new(lifeline, PollFlags::IN | out));
         poll::wait_for(&mut fds, until.map(|at| self.clock.until(at)))
     }
 
@@ -226,7 +215,7 @@ impl Pump {
                     self.tell(ServerEvent::Log { level, name: event, text })
                 }
                 Output::Close { why } => {
-                    self.note_end(self.sentence(&why));
+                    self.note_end(self.account.sentence(&why));
                     self.close();
                 }
             }
@@ -248,7 +237,7 @@ impl Pump {
     /// It will not become usable: it has ended, or it is there and does not do what a server does.
     fn failed(&mut self, error: &str) {
         self.read_stderr(LAST_WORDS_BYTES);
-        let error = self.obituary.clone().unwrap_or_else(|| self.sentence(error));
+        let error = self.account.obituary().map_or_else(|| self.account.sentence(error), str::to_owned);
         self.tell(ServerEvent::Failed { error });
         self.close();
     }
@@ -257,19 +246,9 @@ impl Pump {
     fn close(&mut self) {
         self.stdin = None;
         self.to_server.clear();
-        if !std::mem::replace(&mut self.closing, true) {
-            self.to_keeper.push(CLOSE);
-            self.write_keeper();
-        }
-    }
-
-    fn write_keeper(&mut self) {
-        let Some(lifeline) = &mut self.lifeline else { return };
-        // A keeper that no longer reads has ended, which is read from the same lifeline.
-        if write_some(lifeline, &mut self.to_keeper).is_err() {
-            self.to_keeper.clear();
-        } else if self.closing && self.to_keeper.is_empty() {
-            let _half_closed = lifeline.shutdown(Shutdown::Write);
+        self.closing = true;
+        if let Some(lifeline) = &mut self.lifeline {
+            lifeline.close();
         }
     }
 
@@ -294,26 +273,25 @@ impl Pump {
 
     fn read_stderr(&mut self, at_most: usize) {
         let Some(stderr) = self.stderr.take() else { return };
-        let tail = &mut self.tail;
-        if read_some(&stderr, at_most, |bytes| tail.push(bytes)) {
+        let account = &mut self.account;
+        if read_some(&stderr, at_most, |bytes| account.heard(bytes)) {
             self.stderr = Some(stderr);
         }
     }
 
-    fn read_reports(&mut self) {
-        let Some(lifeline) = self.lifeline.take() else { return };
-        let reports = &mut self.from_keeper;
-        let open = read_some(&lifeline, READ_BYTES, |bytes| reports.extend_from_slice(bytes));
-        loop {
-            match message::take(&mut self.from_keeper) {
-                Ok(Some(report)) => self.heed(report),
-                Ok(None) => break,
-                // Dropping the lifeline is what makes a keeper of another kind end too.
-                Err(e) => return self.over(&format!("its keeper makes no sense: {e}")),
+    /// Whether the keeper is still there.
+    fn read_reports(&mut self, lifeline: &mut Lifeline) -> bool {
+        match lifeline.read() {
+            Ok((reports, open)) => {
+                for report in reports {
+                    self.heed(report);
+                }
+                open
             }
-        }
-        if open {
-            self.lifeline = Some(lifeline);
+            Err(e) => {
+                self.over(&format!("its keeper makes no sense: {e}"));
+                false
+            }
         }
     }
 
@@ -326,8 +304,8 @@ impl Pump {
     }
 
     fn never_was(&mut self, why: &str) {
-        let why = format!("{}: {why}", self.name());
-        self.obituary.get_or_insert_with(|| why.clone());
+        let why = self.account.short_sentence(why);
+        self.account.close(why.clone());
         self.client.closed(&why);
     }
 
@@ -358,30 +336,23 @@ impl Pump {
     /// Tells everyone who waits that nothing more will come. Only the first reason counts.
     fn over(&mut self, why: &str) {
         self.read_stderr(LAST_WORDS_BYTES);
-        let why = self.sentence(why);
+        let why = self.account.sentence(why);
         self.note_end(why.clone());
         self.client.closed(&why);
     }
 
     /// Keeps the first reason, and logs it when it comes unasked.
     fn note_end(&mut self, why: String) {
-        if self.obituary.is_some() {
-            return;
+        if self.account.close(why.clone()) && self.ready && !self.closing {
+            self.tell(ServerEvent::Log { level: Level::Warn, name: "mcp.exit", text: why });
         }
-        if self.ready && !self.closing {
-            self.tell(ServerEvent::Log { level: Level::Warn, name: "mcp.exit", text: why.clone() });
-        }
-        self.obituary = Some(why);
     }
 
-    /// The lifeline has ended, so the keeper has, or is about to. Its zombie is this thread's to reap.
-    fn bury(&mut self) {
+    /// Nothing more will come from the keeper. Its zombie is this thread's to reap.
+    fn bury(&mut self, lifeline: Lifeline) {
         self.over("its keeper ended without a report of it");
         self.let_go();
-        if let Some(mut keeper) = self.keeper.take() {
-            // An error says that somebody else reaped it, which is as good.
-            let _reaped = keeper.wait();
-        }
+        lifeline.bury();
     }
 
     fn let_go(&mut self) {
@@ -392,19 +363,6 @@ impl Pump {
         self.broken = None;
     }
 
-    fn sentence(&self, what: &str) -> String {
-        format!("{}: {what}{}", self.name(), self.tail.words())
-    }
-
-    /// Who it is; never its arguments, which can hold secrets.
-    fn name(&self) -> String {
-        let program = match &self.server.transport {
-            Transport::Stdio(stdio) => stdio.command.as_str(),
-            Transport::Files(_) => "built-in files",
-        };
-        format!("server {} ({program})", self.server.name)
-    }
-
     fn tell(&self, event: ServerEvent) {
         // Without a receiver the process is ending.
         let _ended = self.inbox.send(Inbox::Server { index: self.index, event });
@@ -413,12 +371,4 @@ impl Pump {
 
 fn client_info() -> ClientInfo {
     ClientInfo { name: "agentd".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() }
-}
-
-fn own_env(transport: &Transport) -> impl Iterator<Item = (&String, &String)> {
-    let env: Option<&BTreeMap<String, String>> = match transport {
-        Transport::Stdio(stdio) => Some(&stdio.env),
-        Transport::Files(_) => None,
-    };
-    env.into_iter().flatten()
 }

@@ -204,6 +204,21 @@ fn messages_say_what_was_expected_and_seen() {
 }
 
 #[test]
+fn what_is_left_of_a_long_array_is_never_read_as_keys() {
+    let body = b"\xa4\x61t\x65ready\x61n\x01\x61v\x84\x01\x00\x61x\x05\x61y\x07";
+    assert_eq!(refusal(body), "frame 1: `ready`: v: expected an array of 2, saw one of 4");
+}
+
+#[test]
+fn an_unknown_key_may_be_long() {
+    let key = [b"\x7a\x00\x10\x00\x00".as_slice(), &vec![b'k'; 1 << 20]].concat();
+    let body = [b"\xa4\x61t\x64pong\x61n\x01\x63seq\x05".as_slice(), &key, b"\x01"].concat();
+    let (seen, _, ignored) = decode::<Up>(&[&framed(&body)]);
+    assert_eq!(seen, [Ok(Decoded::Message(Up::Pong(Pong { seq: 5 })))]);
+    assert_eq!(ignored.keys, 1);
+}
+
+#[test]
 fn an_error_never_carries_what_the_peer_sent_whole() {
     let megabyte = |byte: u8, head: &[u8]| [head, &vec![byte; 1 << 20]].concat();
     let text = megabyte(b'\x1b', b"\x7a\x00\x10\x00\x00");

@@ -231,8 +231,9 @@ impl Child {
                 let count = bytes.len();
                 output.owed = output.owed.saturating_sub(count as u64);
                 // A child may have made its end hand out one write at a time; then a short read empties nothing,
-                // and its exit must not wait for an edge that never comes.
-                output.ready = more || output.owed > 0;
+                // and its exit must not wait for an edge that never comes. Nor must the end of file of a child
+                // that is dead: its edge may have come with the one of these bytes.
+                output.ready = more || output.owed > 0 || self.life != Life::Running;
                 learned.push_back(event(bytes));
                 count
             }

@@ -165,6 +165,9 @@ pub(super) fn judge_time(facts: &Facts, bounds: &Bounds, now: Instant, kernel: &
                 })?;
             }
         } else if let Some((exit, _)) = node.exit {
+            // A slot waits for no clock when there is nothing to wait for (F06).
+            let idle = node.finished.is_some_and(|at| now > at) && !node.reap_asked;
+            unless(!idle, "what is swept and read is reaped at once", || format!("{id}"))?;
             after_exit(facts, bounds, now, *id, exit, kernel)?;
         }
     }

@@ -39,6 +39,8 @@ pub(super) struct Node {
     /// A sweep was asked for and is not answered.
     pub(super) sweeping: bool,
     pub(super) remaining: Option<u32>,
+    /// Swept clean and read to the end: nothing is left to wait for.
+    pub(super) finished: Option<Instant>,
     pub(super) reap_asked: bool,
     pub(super) reaped: bool,
     pub(super) ready: Option<Instant>,
@@ -178,7 +180,11 @@ impl Facts {
             Event::ChildSpawned { node, .. } => self.node(*node).spawned = Some(now),
             Event::SpawnFailed { node, .. } => self.node(*node).spawn_failed = true,
             Event::ChildBytes { node, bytes } => self.read_up(now, *node, bytes),
-            Event::ChildEof { node } => self.node(*node).eof = true,
+            Event::ChildEof { node } => {
+                let node = self.node(*node);
+                node.eof = true;
+                node.note_finish(now);
+            }
             Event::ChildWriteFailed { node, .. } => self.node(*node).write_failed = true,
             Event::ExitObserved { node, exit } => {
                 let gaps = self.gaps;
@@ -191,6 +197,7 @@ impl Facts {
                 let node = self.node(*node);
                 node.sweeping = false;
                 node.remaining = Some(*remaining);
+                node.note_finish(now);
             }
             Event::Reaped { node } => self.node(*node).reaped = true,
             Event::Stored { seq } => self.answered(now, *seq, true, false),
@@ -225,10 +232,10 @@ impl Facts {
         if node.broken.is_some() {
             return;
         }
-        let mut decoder = node.up.take().unwrap_or_else(UpDecoder::new);
+        let mut decoder = node.up.take().unwrap_or_default();
         decoder.push(bytes);
         let mut kills = Vec::new();
-        while let Some(frame) = decoder.next() {
+        for frame in decoder.by_ref() {
             match frame {
                 Ok(Decoded::Message(up)) if node.terminal.is_none() => kills.extend(node.heard(now, up)),
                 Ok(_) => {}
@@ -289,7 +296,7 @@ impl Facts {
         };
         decoder.push(frame);
         let mut answers = Vec::new();
-        while let Some(frame) = decoder.next() {
+        for frame in decoder.by_ref() {
             match frame {
                 Ok(Decoded::Message(Down::ToolResult(result))) => answers.push(result),
                 Ok(Decoded::Message(Down::Cancel(_))) => {
@@ -365,6 +372,12 @@ impl Facts {
 }
 
 impl Node {
+    fn note_finish(&mut self, now: Instant) {
+        if self.eof && self.exit.is_some() && self.remaining == Some(0) {
+            self.finished.get_or_insert(now);
+        }
+    }
+
     /// What a frame tells. Kills it asks for are returned: handle and `only`.
     fn heard(&mut self, now: Instant, up: Up) -> Option<(String, bool)> {
         if self.ready.is_none() && !matches!(up, Up::Ready(_) | Up::Failed(_)) {

@@ -74,6 +74,10 @@ pub(super) fn answer(token: &str, answer: Answer) -> (LoopEnd, String, Option<St
         Answer::Text => (LoopEnd::Completed, line, None),
         Answer::Object => (LoopEnd::Completed, json!({"said": line}).to_string(), None),
         Answer::Long => (LoopEnd::Completed, line + &" and more".repeat(1_000), None),
+        Answer::Huge => {
+            let value = json!({"said": line, "filler": "x".repeat(3 << 20)});
+            (LoopEnd::Completed, value.to_string(), None)
+        }
         Answer::Exhausted => (LoopEnd::ExhaustedSteps, line, Some("out of steps".into())),
         Answer::Refused => (LoopEnd::Refused, line, Some("the provider refused".into())),
     }

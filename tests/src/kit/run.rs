@@ -1,0 +1,303 @@
+//! One run of the binary under test, from its files to its end.
+
+use super::log::Events;
+use super::processes::{self, Subtree, open};
+use super::{PATIENCE, alive};
+use rustix::process::Signal;
+use serde_json::Value;
+use std::ffi::OsString;
+use std::fs;
+use std::io::Read;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// How a run is started: files, arguments, environment.
+pub struct RunCommand {
+    program: PathBuf,
+    folder: TempDir,
+    wrapper: Vec<OsString>,
+    args: Vec<OsString>,
+    env: Vec<(OsString, OsString)>,
+    config: String,
+}
+
+impl RunCommand {
+    /// `agentd run` in a folder of its own, with a scripted model and everything logged.
+    pub fn new(program: impl Into<PathBuf>, playbook: &str) -> RunCommand {
+        let folder = tempfile::tempdir().expect("a folder");
+        fs::write(folder.path().join("playbook.yaml"), playbook).expect("a file");
+        RunCommand {
+            program: program.into(),
+            folder,
+            wrapper: Vec::new(),
+            args: vec!["--log-level".into(), "debug".into(), "--log-format".into(), "json".into()],
+            env: Vec::new(),
+            config: "intelligence: {dialect: mock, endpoints: [playbook.yaml]}\n".to_owned(),
+        }
+    }
+
+    /// Adds a section to the configuration, as YAML.
+    pub fn config(mut self, yaml: &str) -> RunCommand {
+        self.config.push_str(yaml);
+        self.config.push('\n');
+        self
+    }
+
+    /// Adds an argument of `agentd run`.
+    pub fn arg(mut self, arg: impl Into<OsString>) -> RunCommand {
+        self.args.push(arg.into());
+        self
+    }
+
+    /// Sets a variable of the daemon. It has none of the tester's but `PATH`.
+    pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> RunCommand {
+        self.env.push((name.into(), value.into()));
+        self
+    }
+
+    /// Puts a command before the binary: `sh -c 'ulimit -n 40; exec "$0" "$@"'`, unshare.
+    pub fn wrapper<S: Into<OsString>>(mut self, words: impl IntoIterator<Item = S>) -> RunCommand {
+        self.wrapper = words.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// A path in its folder.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Writes a file into its folder.
+    pub fn write(self, name: &str, text: &str) -> RunCommand {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().expect("a parent")).expect("a folder");
+        fs::write(path, text).expect("a file");
+        self
+    }
+
+    /// Runs from a copy of the binary, which a test may delete or make useless.
+    pub fn from_a_copy(mut self) -> RunCommand {
+        let copy = self.path("agentd-copy");
+        fs::copy(&self.program, &copy).expect("a copy");
+        self.program = copy;
+        self
+    }
+
+    /// Starts it on this prompt.
+    pub fn start(self, prompt: &str) -> Running {
+        fs::write(self.path("agentd.yaml"), &self.config).expect("a file");
+        let mut words = self.wrapper.iter().cloned();
+        let mut command = match words.next() {
+            Some(first) => {
+                let mut command = Command::new(first);
+                command.args(words).arg(&self.program);
+                command
+            }
+            None => Command::new(&self.program),
+        };
+        command.args(["run", "-c", "agentd.yaml"]).args(&self.args).arg(prompt);
+        command.current_dir(self.folder.path()).env_clear().envs(self.env.iter().map(|(k, v)| (k, v)));
+        command.env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("HOME", self.folder.path());
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut process = command.spawn().expect("the binary starts");
+        let pid = i32::try_from(process.id()).expect("a pid");
+        let held = open(pid).expect("it is there until it is waited for");
+        let (events, log) = Events::of(process.stderr.take().expect("a pipe"));
+        let mut out = process.stdout.take().expect("a pipe");
+        let stdout = std::thread::spawn(move || {
+            let mut bytes = Vec::new();
+            out.read_to_end(&mut bytes).expect("stdout reads");
+            String::from_utf8(bytes).expect("stdout is UTF-8")
+        });
+        Running {
+            folder: Some(self.folder),
+            process,
+            pid,
+            held,
+            events,
+            readers: Some((log, stdout)),
+            since: Instant::now(),
+            ended: false,
+        }
+    }
+
+    /// Starts it and waits for its end.
+    pub fn run(self, prompt: &str) -> Ended {
+        self.start(prompt).wait()
+    }
+}
+
+/// A run that was started.
+pub struct Running {
+    /// Until it is handed to `Ended`.
+    folder: Option<TempDir>,
+    process: Child,
+    pid: i32,
+    held: OwnedFd,
+    /// What it logs.
+    pub events: Events,
+    readers: Option<(JoinHandle<()>, JoinHandle<String>)>,
+    since: Instant,
+    ended: bool,
+}
+
+impl Running {
+    /// Number of what was started: the daemon, or its wrapper.
+    pub fn pid(&self) -> i32 {
+        self.pid
+    }
+
+    fn folder(&self) -> &Path {
+        self.folder.as_ref().expect("it has not been waited for").path()
+    }
+
+    /// A path in its folder.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder().join(name)
+    }
+
+    /// The first event of this name for which `which` holds, logged already or still to come.
+    pub fn wait_for_event(&self, name: &str, which: impl Fn(&Value) -> bool) -> Value {
+        self.events.wait_for(name, which, PATIENCE)
+    }
+
+    /// The process of a run, once it has read its first frame.
+    pub fn child(&self, handle: &str) -> i32 {
+        let spawned = self.wait_for_event("subagent.spawn", |e| e["handle"] == handle);
+        self.wait_for_event("child.ready", |e| e["handle"] == handle);
+        spawned["pid"].as_i64().and_then(|pid| i32::try_from(pid).ok()).expect("a pid")
+    }
+
+    /// Signals the daemon.
+    pub fn signal(&self, signal: Signal) {
+        processes::send(&self.held, signal);
+    }
+
+    /// Signals a process of the daemon.
+    pub fn signal_child(&self, pid: i32, signal: Signal) {
+        if let Some(fd) = open(pid) {
+            processes::send(&fd, signal);
+        }
+    }
+
+    /// What is below the daemon now.
+    pub fn subtree(&self) -> Subtree {
+        Subtree::of(self.pid)
+    }
+
+    /// Every process that came of it, wherever it has moved to, the daemon included.
+    pub fn everything(&self) -> Subtree {
+        marked(self.folder())
+    }
+
+    /// Open descriptors of the daemon.
+    pub fn fds(&self) -> usize {
+        fs::read_dir(format!("/proc/{}/fd", self.pid)).map_or(0, Iterator::count)
+    }
+
+    /// Waits for its end, and that nothing is left of it.
+    ///
+    /// # Panics
+    /// When it does not end in time, or leaves a process.
+    pub fn wait(mut self) -> Ended {
+        assert!(
+            processes::ended(&self.held, self.since + PATIENCE * 3),
+            "it does not end\n{}",
+            self.events.all().iter().map(Value::to_string).collect::<Vec<_>>().join("\n")
+        );
+        let took = self.since.elapsed();
+        let status = self.process.wait().expect("it has ended");
+        self.ended = true;
+        assert_no_leak(self.folder(), Duration::from_secs(2));
+        let (log, stdout) = self.readers.take().expect("read once");
+        log.join().expect("the log is read");
+        let stdout = stdout.join().expect("stdout is read");
+        let folder = self.folder.take().expect("it was waited for once");
+        Ended { status, stdout, events: self.events.clone(), took, folder }
+    }
+}
+
+impl Drop for Running {
+    /// A test that failed leaves nothing behind either.
+    fn drop(&mut self) {
+        if self.ended {
+            return;
+        }
+        processes::send(&self.held, Signal::KILL);
+        drop(self.process.wait());
+        for process in marked(self.folder()).0 {
+            if let Some(fd) = open(process.pid) {
+                processes::send(&fd, Signal::KILL);
+            }
+        }
+    }
+}
+
+/// A run that has ended and left nothing.
+pub struct Ended {
+    /// How.
+    pub status: ExitStatus,
+    /// The answer.
+    pub stdout: String,
+    /// What it logged.
+    pub events: Events,
+    /// From its start.
+    pub took: Duration,
+    folder: TempDir,
+}
+
+impl Ended {
+    /// Its exit code; a signal is 128 and its number.
+    pub fn code(&self) -> i32 {
+        self.status.code().unwrap_or_else(|| 128 + self.status.signal().unwrap_or(0))
+    }
+
+    /// The answer as JSON.
+    ///
+    /// # Panics
+    /// When it is none: with the log.
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout)
+            .unwrap_or_else(|e| panic!("{e}: {:?}\n{}", self.stdout, self.log()))
+    }
+
+    /// The log as text, for a message.
+    pub fn log(&self) -> String {
+        let lines: Vec<String> = self.events.all().iter().map(Value::to_string).collect();
+        format!("{}\n{}", lines.join("\n"), self.events.other().join("\n"))
+    }
+
+    /// Fails when a process that servers noted in `pids` before they misbehaved is alive. Not for a pid namespace,
+    /// whose numbers are others.
+    pub fn assert_escapees_gone(&self) {
+        let pids = escapees(&self.file("pids"));
+        assert!(!pids.is_empty(), "no server noted a process");
+        for pid in pids {
+            assert!(!alive(pid), "escaped and left behind: {pid}");
+        }
+    }
+
+    /// A file that it or its servers left in its folder.
+    pub fn file(&self, name: &str) -> String {
+        fs::read_to_string(self.folder.path().join(name)).unwrap_or_default()
+    }
+}
+
+/// Fails when something that carries this folder's mark lives on, wherever it has moved to.
+fn assert_no_leak(folder: &Path, patience: Duration) {
+    let left = marked(folder).wait_for_end(patience);
+    assert!(left.is_empty(), "left behind: {left:?}");
+}
+
+/// Process ids that servers wrote, one a line.
+fn escapees(text: &str) -> Vec<i32> {
+    text.lines().filter_map(|line| line.trim().parse().ok()).collect()
+}
+
+fn marked(folder: &Path) -> Subtree {
+    Subtree::marked("HOME", &folder.to_string_lossy())
+}
