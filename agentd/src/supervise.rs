@@ -92,6 +92,7 @@ impl Supervisor {
         let Loaded { config, settings } = loaded;
         let failed = |action| move |error| Error::Start { action, error };
         signals::reset_inherited().map_err(failed("reset signals"))?;
+        signals::survive_file_size_limit().map_err(failed("ignore SIGXFSZ"))?;
         let signals = Signals::take().map_err(failed("take signals"))?;
         let before = tree::descendants(Pid::own()).map_err(failed("read /proc"))?;
         let clock = Clock::start();

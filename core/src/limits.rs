@@ -15,6 +15,9 @@ pub const FRAME_ITEMS: usize = 256 * 1024;
 /// Bytes of one protocol error; the rest is cut and marked, for it may quote the peer.
 pub const PROTOCOL_ERROR_BYTES: usize = 600;
 
+/// Least `limits.memory` of a run: a child needs about 8 MiB to begin, and room for what it reads.
+pub const MEMORY_FLOOR: u64 = 32 * 1024 * 1024;
+
 /// Bytes queued towards one child. What would not fit is refused; a tool result that does not fit ends the
 /// child `failed: does not read` (S2.7).
 pub const CHILD_QUEUE_BYTES: u64 = 16 * 1024 * 1024;

@@ -16,7 +16,7 @@ pub struct InvalidUnit {
 }
 
 /// What [`duration`] accepts, for messages.
-pub const DURATIONS: &str = "a whole number with a unit, such as 500ms, 5s, 10m, 1h or 7d";
+pub const DURATIONS: &str = "a whole number with a unit, such as 500ms, 5s, 10m, 1h or 7d, at most 3650d";
 /// What [`size`] accepts, for messages.
 pub const SIZES: &str = "a whole number with a unit, such as 512B, 64KiB, 512MB or 1GiB";
 /// What [`rate`] accepts, for messages.

@@ -29,7 +29,7 @@ impl Session {
         let mut offered: BTreeMap<usize, Vec<ToolInfo>> = BTreeMap::new();
         let mut missing = Vec::new();
         if !self.spawn.servers.is_empty() {
-            self.outbox.push(Up::State(State { waiting_on: WaitingOn::Servers, step: 0 }));
+            self.outbox.push(Up::State(State::of(WaitingOn::Servers, 0)));
         }
         let deadline = self.began + Duration::from_millis(self.spawn.limits.deadline_ms);
         while offered.len() + missing.len() < self.spawn.servers.len() {

@@ -5,6 +5,10 @@ use std::io;
 
 /// Serves until stdin ends.
 pub(super) fn serve_files(args: &ServeFilesArgs) -> u8 {
+    if let Err(error) = agentd_host::signals::survive_file_size_limit() {
+        eprintln!("agentd: cannot ignore SIGXFSZ: {error}");
+        return exit::FAILED;
+    }
     match crate::files::serve(&args.root, args.write, io::stdin().lock(), io::stdout().lock()) {
         Ok(()) => exit::COMPLETED,
         Err(error) => {

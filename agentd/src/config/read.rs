@@ -101,6 +101,14 @@ impl Reader<'_> {
     fn defaults(&mut self, values: &Values<'_>) -> SpawnDefaults {
         let limits = values.section("limits");
         let cpu = limits.duration("cpu");
+        let memory = limits.size("memory");
+        let floor = agentd_core::limits::MEMORY_FLOOR;
+        if let Some(node) = limits.written("memory").filter(|_| memory.is_some_and(|memory| memory < floor)) {
+            let path = "subagents.defaults.limits.memory";
+            let problem =
+                Problem::at(&node.place, path, Code::InvalidValue, "is less than a subagent needs to begin");
+            self.problems.push(problem.accepted(format!("{}MiB or more", floor >> 20)));
+        }
         if let Some(node) = limits.written("cpu").filter(|_| cpu.is_some_and(|cpu| cpu.subsec_nanos() > 0)) {
             let path = "subagents.defaults.limits.cpu";
             let problem =
@@ -122,7 +130,7 @@ impl Reader<'_> {
                 steps: limits.small("steps"),
                 tokens: limits.whole("tokens"),
                 deadline: limits.duration("deadline"),
-                memory: limits.size("memory"),
+                memory,
                 cpu,
             },
         }

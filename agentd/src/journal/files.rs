@@ -6,9 +6,13 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// Bytes of one file; then the next is begun.
 pub const SEGMENT_BYTES: u64 = 256 * 1024 * 1024;
+
+/// How long a lock that looks taken is tried again.
+const LOCK_PATIENCE: Duration = Duration::from_millis(200);
 
 /// Older files that are kept.
 pub const KEPT: u32 = 4;
@@ -118,9 +122,18 @@ fn exists_as_journal(path: &Path) -> Result<bool, JournalError> {
     }
 }
 
+/// Takes the lock that says whose the file is. A process that this one is just making shares every open file until
+/// it executes its program, so a lock that was given up a moment ago may look taken for as long.
 fn lock(file: &File, path: &Path) -> Result<(), JournalError> {
-    file.try_lock().map_err(|refused| match refused {
-        TryLockError::WouldBlock => JournalError::Busy(path.to_owned()),
-        TryLockError::Error(error) => JournalError::system("lock", path, error),
-    })
+    let until = Instant::now() + LOCK_PATIENCE;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::Error(error)) => return Err(JournalError::system("lock", path, error)),
+            Err(TryLockError::WouldBlock) if Instant::now() >= until => {
+                return Err(JournalError::Busy(path.to_owned()));
+            }
+            Err(TryLockError::WouldBlock) => std::thread::sleep(LOCK_PATIENCE / 20),
+        }
+    }
 }

@@ -3,6 +3,7 @@
 //! reading never fails: problems wait in the value.
 
 use crate::config::{LimitOverrides, Priority};
+use crate::limits;
 use crate::units;
 use crate::wire::message::{ContextMessage, ContextRole, Mode};
 use serde_json::{Map, Value};
@@ -29,8 +30,8 @@ const LATER_LIMITS: [&str; 4] = ["usd", "pids", "fds", "file_size"];
 /// A call of `subagent.run`, as far as it could be read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunArgs {
-    /// What is to be done; empty when missing.
-    pub instruction: String,
+    /// What is to be done; or what is wrong with it.
+    pub instruction: Result<String, String>,
     /// The mode, `None` where the call gives none; or what is wrong with it.
     pub mode: Result<Option<Mode>, String>,
     /// Server names; `None` is every server of the agent.
@@ -57,7 +58,7 @@ impl RunArgs {
         let mut r = Reader { object, problems: Vec::new() };
         let mode = r.mode();
         let args = RunArgs {
-            instruction: r.text("instruction").unwrap_or_default(),
+            instruction: r.instruction(),
             mode,
             servers: r.names("servers"),
             tools: r.names("tools"),
@@ -81,6 +82,15 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn wrong(&mut self, key: &str, seen: &Value, accepted: &str) {
         self.problems.push(format!("{key}: saw {}, accepted is {accepted}", shape(seen)));
+    }
+
+    fn instruction(&self) -> Result<String, String> {
+        match self.object.get("instruction") {
+            None | Some(Value::Null) => Err("it is missing".into()),
+            Some(Value::String(s)) if s.trim().is_empty() => Err("it is empty".into()),
+            Some(Value::String(s)) => Ok(s.clone()),
+            Some(other) => Err(format!("saw {}, accepted is a string", shape(other))),
+        }
     }
 
     fn text(&mut self, key: &str) -> Option<String> {
@@ -178,8 +188,8 @@ impl Reader<'_> {
                 }
                 "tokens" => limits.tokens = self.count(&name, value),
                 "deadline" => limits.deadline = self.duration(&name, value),
-                "memory" => limits.memory = self.size(&name, value),
-                "cpu" => limits.cpu = self.duration(&name, value),
+                "memory" => limits.memory = self.memory(&name, value),
+                "cpu" => limits.cpu = self.cpu(&name, value),
                 later if LATER_LIMITS.contains(&later) => {
                     self.problems
                         .push(format!("{name}: not built yet; accepted are {}", LIMIT_KEYS.join(", ")));
@@ -206,10 +216,21 @@ impl Reader<'_> {
         seen
     }
 
-    fn size(&mut self, name: &str, value: &Value) -> Option<u64> {
-        let seen = value.as_str().and_then(|s| units::size(s).ok()).filter(|n| *n > 0);
+    fn memory(&mut self, name: &str, value: &Value) -> Option<u64> {
+        let floor = limits::MEMORY_FLOOR;
+        let seen = value.as_str().and_then(|s| units::size(s).ok()).filter(|n| *n >= floor);
         if seen.is_none() {
-            self.wrong(name, value, &format!("{}, above zero", units::SIZES));
+            self.wrong(name, value, &format!("{}, at least {}MiB", units::SIZES, floor >> 20));
+        }
+        seen
+    }
+
+    /// The kernel counts processor time in whole seconds.
+    fn cpu(&mut self, name: &str, value: &Value) -> Option<Duration> {
+        let whole = |d: &Duration| d.as_secs() > 0 && d.subsec_nanos() == 0;
+        let seen = value.as_str().and_then(|s| units::duration(s).ok()).filter(whole);
+        if seen.is_none() {
+            self.wrong(name, value, "whole seconds, such as 90s or 5m");
         }
         seen
     }
@@ -300,6 +321,9 @@ mod tests {
             (json!({"template": "scan"}), "template: not built yet"),
             (json!({"limits": {"pids": 3}}), "limits.pids: not built yet"),
             (json!({"limits": {"step": 3}}), "limits.step: unknown"),
+            (json!({"limits": {"cpu": "1500ms"}}), "limits.cpu: saw \"1500ms\", accepted is whole seconds"),
+            (json!({"limits": {"cpu": "10ms"}}), "limits.cpu"),
+            (json!({"limits": {"memory": "1MiB"}}), "at least 32MiB"),
             (json!({"limits": {"steps": 0}}), "limits.steps: saw 0"),
             (json!({"limits": {"tokens": -1}}), "limits.tokens: saw -1"),
             (json!({"limits": {"steps": 1.5}}), "limits.steps: saw 1.5"),

@@ -136,12 +136,15 @@ impl Admission {
                 None,
                 "answer with what you have".into(),
             )),
-            Gate::Instruction if a.args.instruction.trim().is_empty() => Err(refuse(
-                gate,
-                "instruction: it is missing or empty".into(),
-                None,
-                "say in `instruction` what the subagent is to do and what to return".into(),
-            )),
+            Gate::Instruction => match &a.args.instruction {
+                Ok(_) => Ok(()),
+                Err(problem) => Err(refuse(
+                    gate,
+                    format!("instruction: {problem}"),
+                    None,
+                    "say in `instruction` what the subagent is to do and what to return".into(),
+                )),
+            },
             Gate::Mode => match &a.args.mode {
                 Ok(_) => Ok(()),
                 Err(problem) => {
@@ -179,12 +182,7 @@ impl Admission {
                     "wait that long, start fewer at once, or raise limits.subagents.rate".into(),
                 )
             }),
-            Gate::Draining
-            | Gate::Instruction
-            | Gate::Breadth
-            | Gate::Total
-            | Gate::Depth
-            | Gate::WellFormed => Ok(()),
+            Gate::Draining | Gate::Breadth | Gate::Total | Gate::Depth | Gate::WellFormed => Ok(()),
         }
     }
 

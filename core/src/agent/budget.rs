@@ -105,7 +105,7 @@ fn received(reply: &Reply) -> usize {
     reply.text.as_ref().map_or(0, String::len) + calls
 }
 
-fn estimate(bytes: usize) -> u64 {
+pub(super) fn estimate(bytes: usize) -> u64 {
     u64::try_from(bytes).unwrap_or(u64::MAX).div_ceil(BYTES_PER_TOKEN)
 }
 

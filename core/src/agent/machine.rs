@@ -2,7 +2,7 @@
 
 mod acting;
 
-use crate::agent::budget::Budget;
+use crate::agent::budget::{Budget, estimate};
 use crate::agent::catalogue::Catalogue;
 use crate::agent::finish::{Verdict, verdict};
 use crate::agent::history::History;
@@ -157,7 +157,7 @@ impl Loop {
             tokens_left: self.budget.tokens_left(),
         };
         let sent = self.system.len() + self.catalogue.bytes + self.history.bytes;
-        self.tell(WaitingOn::Model, out);
+        self.tell(WaitingOn::Model, Some(estimate(sent)), out);
         out.push(Output::CallModel { call, request: Box::new(request) });
         Phase::Thinking(Thought { call, began: now, sent })
     }
@@ -274,9 +274,9 @@ impl Loop {
         Phase::Ended
     }
 
-    /// Tells what the run waits on, when that is news.
-    fn tell(&mut self, waiting_on: WaitingOn, out: &mut Vec<Output>) {
-        let state = State { waiting_on, step: self.budget.steps };
+    /// Tells what the run waits on, when that is news; `in_flight` is what a model call has sent, in tokens.
+    fn tell(&mut self, waiting_on: WaitingOn, in_flight: Option<u64>, out: &mut Vec<Output>) {
+        let state = State { waiting_on, step: self.budget.steps, evidence: self.evidence, in_flight };
         if self.told.as_ref() != Some(&state) {
             out.push(Output::Emit(Up::State(state.clone())));
             self.told = Some(state);

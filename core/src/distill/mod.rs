@@ -29,6 +29,11 @@ pub fn distill(text: &str) -> Value {
     }
 }
 
+/// As [`distill`], but text of any length stays whole: for an answer that a person reads.
+pub fn undistilled(text: &str) -> Value {
+    structured(text).unwrap_or_else(|| Value::String(text.to_owned()))
+}
+
 fn structured(text: &str) -> Option<Value> {
     // Most answers are prose: look before parsing, so that a long one is not read for nothing.
     if !text.trim_start().starts_with(['{', '[']) {

@@ -66,6 +66,11 @@ pub struct Run {
     pub fault: Option<FailKind>,
     /// Own use and everything below.
     pub subtree: Tokens,
+    /// Tokens that its model call in flight is estimated to have sent.
+    pub in_flight: Option<u64>,
+    /// A call that was still in flight when its outcome was decided, charged by estimate: what the child reports
+    /// of it later counts only where it is more.
+    pub charged_ahead: u64,
     /// What it waits on, since when, at which step.
     pub waiting: Option<(WaitingOn, Instant, u32)>,
     /// Its open calls of supervisor tools.

@@ -25,6 +25,8 @@ impl Core {
         if run.outcome.is_decided() {
             return;
         }
+        self.charge_in_flight(node);
+        let Some(run) = self.run(node) else { return };
         run.record.status = ending.status;
         run.record.result = ending.result;
         run.record.partial = ending.partial;

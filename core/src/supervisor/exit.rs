@@ -81,7 +81,10 @@ impl Core {
             return;
         }
         let cut = run.channel.cut().map(|e| format!(", {e}")).unwrap_or_default();
-        let why = format!("exited without a result ({}{cut})", exit_words(exit));
+        // A process that hits its memory limit dies in whatever way the missing memory makes it.
+        let walls = run.walls.memory.filter(|_| exit != Exit::Code(0));
+        let wall = walls.map(|bytes| format!("; its limits.memory was {bytes} bytes")).unwrap_or_default();
+        let why = format!("exited without a result ({}{cut}{wall})", exit_words(exit));
         self.decide(node, Ending::without_result(Status::Failed, why), out);
     }
 

@@ -3,7 +3,7 @@
 use super::spawn::mode_name;
 use super::{Core, ms};
 use crate::action::{Action, Actions};
-use crate::distill::distill;
+use crate::distill::{distill, undistilled};
 use crate::id::NodeId;
 use crate::note::Level;
 use crate::record::{Status, Tokens};
@@ -60,7 +60,11 @@ impl Core {
             Up::Ready(ready) => self.ready(node, &ready, out),
             Up::Pong(_) => {}
             Up::Event(event) => self.child_event(node, event, out),
-            Up::State(state) => run.waiting = Some((state.waiting_on, now, state.step)),
+            Up::State(state) => {
+                run.in_flight = state.in_flight;
+                run.counted = state.evidence;
+                run.waiting = Some((state.waiting_on, now, state.step));
+            }
             Up::Usage(usage) => self.used(node, &usage),
             Up::Tools(tools) => self.tools_offered(node, tools, out),
             Up::ToolRequest(request) => self.tool_request(node, request, out),
@@ -104,18 +108,37 @@ impl Core {
             note = note.with("name", event.name.chars().take(64).collect::<String>());
         }
         for (key, value) in event.fields {
-            note = note.with(&key, value);
+            let typed = typed(&key, value);
+            note = note.with(&key, typed);
         }
         out.push(note.into());
     }
 
     fn used(&mut self, node: NodeId, usage: &Usage) {
-        let tokens = Tokens {
+        let mut tokens = Tokens {
             input: usage.input,
             output: usage.output,
             cached: usage.cached,
             estimated: usage.estimated,
         };
+        if let Some(run) = self.run(node) {
+            run.in_flight = None;
+            tokens.input = tokens.input.saturating_sub(std::mem::take(&mut run.charged_ahead));
+        }
+        self.charge(node, tokens);
+    }
+
+    /// A model call that is still in flight when a run's outcome is decided for it: nobody may ever report it, so
+    /// what it has sent is charged now, by estimate (S8.5).
+    pub(super) fn charge_in_flight(&mut self, node: NodeId) {
+        let Some(run) = self.run(node) else { return };
+        if let Some(input) = run.in_flight.take() {
+            run.charged_ahead = input;
+            self.charge(node, Tokens { input, output: 0, cached: 0, estimated: true });
+        }
+    }
+
+    fn charge(&mut self, node: NodeId, tokens: Tokens) {
         if let Some(run) = self.run(node) {
             run.record.usage.add(&tokens);
         }
@@ -149,16 +172,23 @@ impl Core {
             LoopEnd::Deadline => Status::Deadline,
             LoopEnd::LoopDetected => Status::LoopDetected,
         };
-        let value = result.text.as_deref().map_or(Value::Null, distill);
+        let value = self.answer_of(node, result.text.as_deref());
         let ending = Ending { status, result: value, partial: result.partial, error: result.error };
         self.terminal(node, ending, None, result.evidence, out);
     }
 
     fn terminal_failed(&mut self, node: NodeId, failed: Failed, out: &mut Actions) {
-        let value = failed.text.as_deref().map_or(Value::Null, distill);
+        let value = self.answer_of(node, failed.text.as_deref());
         let partial = failed.text.is_some();
         let ending = Ending { status: Status::Failed, result: value, partial, error: Some(failed.error) };
         self.terminal(node, ending, Some(failed.kind), failed.evidence, out);
+    }
+
+    /// A subagent's text is distilled for the run that asked (S8.1). A conversation's answer is for a person, who
+    /// gets all of it.
+    fn answer_of(&self, node: NodeId, text: Option<&str>) -> Value {
+        let whole = self.runs.get(&node).is_some_and(|run| run.record.role == Role::Worker);
+        text.map_or(Value::Null, if whole { undistilled } else { distill })
     }
 
     /// The first terminal frame stands; one that comes after a kill changes nothing.
@@ -173,6 +203,8 @@ impl Core {
         let Some(run) = self.run(node) else { return };
         run.channel.terminal = true;
         run.counted = evidence;
+        // The child has told what its calls used; one that failed used nothing it knows of.
+        run.in_flight = None;
         if run.outcome.is_decided() {
             out.push(self.note(node, Level::Debug, "child.late_result").into());
         } else {
@@ -253,5 +285,17 @@ impl Core {
     /// Queues a frame for a child that is expected to read it.
     pub(super) fn queue(&mut self, node: NodeId, frame: crate::bytes::Bytes, out: &mut Actions) {
         out.push(Action::SendToChild { node, frame });
+    }
+}
+
+/// A child's fields travel as text; those that are numbers or truth values by their key are so in the log too.
+fn typed(key: &str, value: String) -> Value {
+    match key {
+        "attempt" | "bytes" | "calls" | "cached" | "count" | "dropped" | "input" | "ms" | "output"
+        | "own" | "servers" | "step" | "tools" => {
+            value.parse::<u64>().map_or(Value::String(value), Value::from)
+        }
+        "error" | "estimated" if value == "true" || value == "false" => Value::from(value == "true"),
+        _ => Value::String(value),
     }
 }

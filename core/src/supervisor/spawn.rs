@@ -78,6 +78,8 @@ impl Core {
             counted: LoopEvidence::default(),
             fault: None,
             subtree: Tokens::default(),
+            in_flight: None,
+            charged_ahead: 0,
             waiting: None,
             requests: BTreeMap::new(),
             last_request: 0,

@@ -327,6 +327,20 @@ pub struct State {
     pub waiting_on: WaitingOn,
     /// Model calls begun so far.
     pub step: u32,
+    /// What the loop counted so far, for a run that ends without a terminal frame (S8.6).
+    #[serde(default)]
+    pub evidence: LoopEvidence,
+    /// Tokens that the model call in flight is estimated to have sent; absent when none is. A call that a signal
+    /// cuts off is charged by it (S8.5).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_flight: Option<u64>,
+}
+
+impl State {
+    /// A state in which no model call is in flight and nothing was counted yet.
+    pub fn of(waiting_on: WaitingOn, step: u32) -> State {
+        State { waiting_on, step, evidence: LoopEvidence::default(), in_flight: None }
+    }
 }
 
 /// What a run waits on (S17.1c).

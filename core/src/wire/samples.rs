@@ -109,7 +109,12 @@ pub(super) fn every_up() -> Vec<Up> {
             name: "mcp.connect".into(),
             fields: [("server".to_owned(), "fs".to_owned())].into(),
         }),
-        Up::State(State { waiting_on: WaitingOn::Tools(vec!["files.grep".into()]), step: 2 }),
+        Up::State(State {
+            waiting_on: WaitingOn::Tools(vec!["files.grep".into()]),
+            step: 2,
+            evidence: LoopEvidence { model_calls: 2, tool_calls: 1, tool_errors: 0 },
+            in_flight: Some(7),
+        }),
         Up::Usage(Usage { input: 1200, output: 80, cached: 1000, estimated: true, model: "scripted".into() }),
         Up::Tools(Tools { server: "fs".into(), tools: vec!["grep".into(), "read".into()] }),
         Up::ToolRequest(ToolRequest {
@@ -284,7 +289,7 @@ pub(super) fn any_up() -> impl Strategy<Value = Up> {
         number().prop_map(|seq| Up::Pong(Pong { seq })),
         (text(), text(), btree_map(text(), text(), 0..30))
             .prop_map(|(level, name, fields)| Up::Event(Event { level, name, fields })),
-        (any_waiting(), small()).prop_map(|(waiting_on, step)| Up::State(State { waiting_on, step })),
+        (any_waiting(), small()).prop_map(|(waiting_on, step)| Up::State(State::of(waiting_on, step))),
         usage.prop_map(|(input, output, cached, estimated, model)| {
             Up::Usage(Usage { input, output, cached, estimated, model })
         }),

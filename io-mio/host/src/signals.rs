@@ -68,11 +68,22 @@ pub fn reset_inherited() -> io::Result<()> {
     let unchangeable = [nix::libc::SIGKILL, nix::libc::SIGSTOP, nix::libc::SIGPIPE];
     for signal in (1..=LAST_SIGNAL).filter(|signal| !unchangeable.contains(signal)) {
         if is_ignored(signal)? {
-            set_default(signal)?;
+            set(signal, nix::libc::SIG_DFL)?;
         }
     }
     nix::sys::signal::pthread_sigmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::empty()), None)?;
     Ok(())
+}
+
+/// Makes a write over the limit on file sizes an error (EFBIG) and not an end by SIGXFSZ: a journal that cannot grow
+/// is told, the program goes on. Inherited over exec; children and servers of ours begin with their own slate.
+///
+/// Process-wide, so only for a program that owns its process.
+///
+/// # Errors
+/// `rt_sigaction(2)`.
+pub fn survive_file_size_limit() -> io::Result<()> {
+    set(nix::libc::SIGXFSZ, nix::libc::SIG_IGN)
 }
 
 fn taken() -> SigSet {
@@ -103,15 +114,20 @@ fn is_ignored(signal: i32) -> io::Result<bool> {
 }
 
 #[allow(unsafe_code)]
-fn set_default(signal: i32) -> io::Result<()> {
-    let default: KernelAction = [0; 16];
-    // SAFETY: all zero is SIG_DFL with no flags and an empty mask, so no code of this process is made to run in
-    // signal context; the kernel reads its struct from the 16 words.
+fn set(signal: i32, disposition: nix::libc::sighandler_t) -> io::Result<()> {
+    debug_assert!(
+        [nix::libc::SIG_DFL, nix::libc::SIG_IGN].contains(&disposition),
+        "no handler is ever set here"
+    );
+    let mut action: KernelAction = [0; 16];
+    action[0] = disposition;
+    // SAFETY: the first word is SIG_DFL or SIG_IGN, the rest is no flags and an empty mask, so no code of this
+    // process is made to run in signal context; the kernel reads its struct from the 16 words.
     let done = unsafe {
         nix::libc::syscall(
             nix::libc::SYS_rt_sigaction,
             signal,
-            &raw const default,
+            &raw const action,
             std::ptr::null_mut::<KernelAction>(),
             size_of::<u64>(),
         )

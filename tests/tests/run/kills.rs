@@ -50,7 +50,7 @@ fn a_child_in_a_model_call_leaves_by_itself() {
     let results = ended.json();
     assert_eq!(statuses(&results), ["running", "cancelled", "cancelled", "cancelled"]);
     let error = results[1]["value"]["error"].as_str().expect("why");
-    assert!(error.contains("killed by operator") && error.contains("enough"), "{error}");
+    assert!(error.contains("killed by the conversation") && error.contains("enough"), "{error}");
     assert_eq!(results[1]["text"], results[3]["text"]);
     assert_eq!(signals(&ended.events, "sub-1"), [], "a child that leaves by itself is never signalled");
 }

@@ -93,7 +93,7 @@ impl Loop {
     /// Waits for the calls that are open; when none is, the model sees the results.
     fn act_on(&mut self, now: Instant, round: Round, out: &mut Vec<Output>) -> Phase {
         if !round.is_done() {
-            self.tell(round.waiting_on(), out);
+            self.tell(round.waiting_on(), None, out);
             return Phase::Acting(round);
         }
         self.observe(round, "");

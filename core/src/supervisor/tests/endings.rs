@@ -17,7 +17,7 @@ fn a_kill_is_told_at_once_and_a_late_result_changes_nothing() {
         let (_, value) = desk.answer(worker, id).expect("told");
         assert_eq!(
             (value["status"].as_str(), value["error"].as_str()),
-            (Some("cancelled"), Some("killed by operator: enough"))
+            (Some("cancelled"), Some("killed by the conversation: enough"))
         );
     }
     assert!(matches!(desk.child(sub).heard.last(), Some(Down::Cancel(_))));
@@ -238,4 +238,70 @@ fn usage_reaches_every_run_above_once() {
         panic!("ended")
     };
     assert_eq!((usage.own.input, usage.subtree.input, usage.subtree.output), (1, 211, 4));
+}
+
+fn thinking(desk: &mut Desk, node: NodeId, in_flight: u64) {
+    let evidence = LoopEvidence { model_calls: 2, tool_calls: 3, tool_errors: 1 };
+    desk.up(
+        node,
+        &Up::State(State { waiting_on: WaitingOn::Model, step: 2, evidence, in_flight: Some(in_flight) }),
+    );
+}
+
+fn used(desk: &mut Desk, node: NodeId, input: u64) {
+    let usage = Usage { input, output: 3, cached: 0, estimated: false, model: "mock".into() };
+    desk.up(node, &Up::Usage(usage));
+}
+
+#[test]
+fn a_call_that_a_signal_cuts_off_is_charged_and_counted() {
+    let (mut desk, worker, sub, run) = spawned("sync");
+    used(&mut desk, sub, 10);
+    thinking(&mut desk, sub, 5_000);
+    desk.exit(sub, Exit::Signal(9));
+    let (_, object) = desk.answer(worker, run).expect("told");
+    assert_eq!(
+        (&object["usage"]["own"]["input"], &object["usage"]["own"]["estimated"]),
+        (&json!(5_010), &json!(true))
+    );
+    let evidence = &object["evidence"];
+    assert_eq!(
+        (&evidence["model_calls"], &evidence["tool_calls"], &evidence["tool_errors"]),
+        (&json!(2), &json!(3), &json!(1))
+    );
+    assert_eq!(desk.core.runs[&worker].subtree.input, 5_010);
+}
+
+#[test]
+fn a_call_charged_at_a_kill_is_not_charged_again_when_it_is_reported() {
+    for (reported, sum) in [(5_000, 5_010), (5_200, 5_210), (100, 5_010)] {
+        let (mut desk, worker, sub, _) = spawned("async");
+        used(&mut desk, sub, 10);
+        thinking(&mut desk, sub, 5_000);
+        desk.call(worker, "subagent.kill", json!({"handle": "sub-1"}));
+        used(&mut desk, sub, reported);
+        assert_eq!(desk.core.runs[&sub].record.usage.input, sum);
+        used(&mut desk, sub, 1);
+        assert_eq!(desk.core.runs[&worker].subtree.input, sum + 1, "only that one call was charged ahead");
+    }
+}
+
+#[test]
+fn a_call_that_was_answered_is_charged_once() {
+    let (mut desk, worker, sub, run) = spawned("sync");
+    thinking(&mut desk, sub, 5_000);
+    used(&mut desk, sub, 7);
+    desk.finish(sub, "x");
+    assert_eq!(desk.answer(worker, run).expect("told").1["usage"]["own"]["input"], 7);
+}
+
+#[test]
+fn a_persons_answer_is_whole_and_a_callers_is_distilled() {
+    let (mut desk, worker, sub, run) = spawned("sync");
+    let long = "x".repeat(100_000);
+    desk.finish(sub, &long);
+    let (_, object) = desk.answer(worker, run).expect("told");
+    assert!(object["result"].as_str().expect("text").ends_with("… [truncated]"));
+    desk.finish(worker, &long);
+    assert_eq!(desk.delivered[0].result, long);
 }

@@ -123,7 +123,7 @@ fn bad_arguments_say_what_is_accepted() {
 #[test]
 fn status_says_what_a_run_waits_on_and_since_when() {
     let (mut desk, worker) = two_async();
-    desk.up(NodeId(2), &Up::State(State { waiting_on: WaitingOn::Model, step: 3 }));
+    desk.up(NodeId(2), &Up::State(State::of(WaitingOn::Model, 3)));
     desk.now_ms = 500;
     let id = desk.call(worker, "subagent.status", json!({"handle": "sub-1"}));
     let (_, value) = desk.answer(worker, id).expect("told");

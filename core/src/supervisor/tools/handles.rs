@@ -65,7 +65,8 @@ impl Core {
             Some(Value::Bool(b)) => *b,
             Some(_) => return Err(arguments("only: accepted is true or false".into())),
         };
-        let who = self.runs.get(&node).map(|r| r.record.principal.clone()).unwrap_or_default();
+        let who = self.runs.get(&node).and_then(|r| r.record.handle);
+        let who = who.map_or_else(|| "the conversation".to_owned(), |handle| handle.to_string());
         if let Some(value) = self.final_object(target) {
             self.answer_json(node, id, false, value, out);
         } else {

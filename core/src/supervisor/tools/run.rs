@@ -142,7 +142,7 @@ impl Core {
                 parent_span_id: Some("0".repeat(16)),
             },
             system: String::new(),
-            instruction: args.instruction.clone(),
+            instruction: args.instruction.clone().unwrap_or_default(),
             context: args.context.clone(),
             output_contract: args.output_contract.clone(),
             servers: granted.servers.clone(),

@@ -272,7 +272,7 @@ impl Program {
             Step::Collect => {
                 self.collecting = true;
                 if !self.open.is_empty() {
-                    self.send(&Up::State(State { waiting_on: WaitingOn::Supervisor, step: 1 }));
+                    self.send(&Up::State(State::of(WaitingOn::Supervisor, 1)));
                 }
             }
             Step::Hang => {

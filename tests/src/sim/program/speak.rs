@@ -127,7 +127,7 @@ impl Program {
 
     pub(super) fn progress(&mut self, i: u32) {
         self.send(&match i % 3 {
-            0 => Up::State(State { waiting_on: WaitingOn::Model, step: i }),
+            0 => Up::State(State::of(WaitingOn::Model, i)),
             1 => Up::Usage(Usage { input: 10, output: 3, cached: 1, estimated: false, model: "sim".into() }),
             _ => Up::Event(Event {
                 level: "info".into(),
