@@ -1,6 +1,6 @@
 //! Large bodies as shared, immutable bytes: an event, the journal and a queue hold the same allocation.
 
-use serde::de::{Error, SeqAccess, Visitor};
+use serde::de::{Error, SeqAccess, Unexpected, Visitor};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::ops::Deref;
@@ -52,13 +52,16 @@ impl Serialize for Bytes {
 impl<'de> Deserialize<'de> for Bytes {
     fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Bytes, D::Error> {
         // Not `deserialize_bytes`, which ciborium serves up to 4 KiB only.
-        d.deserialize_byte_buf(BytesVisitor)
+        let lists = d.is_human_readable();
+        d.deserialize_byte_buf(BytesVisitor { lists })
     }
 }
 
 /// Copies once, from what the reader lends into the shared allocation. A list of numbers is what formats without
-/// byte strings, JSON for one, make of bytes.
-struct BytesVisitor;
+/// byte strings, JSON for one, make of bytes; it is accepted from them only.
+struct BytesVisitor {
+    lists: bool,
+}
 
 impl<'de> Visitor<'de> for BytesVisitor {
     type Value = Bytes;
@@ -76,6 +79,9 @@ impl<'de> Visitor<'de> for BytesVisitor {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Bytes, A::Error> {
+        if !self.lists {
+            return Err(A::Error::invalid_type(Unexpected::Seq, &self));
+        }
         let mut bytes = Vec::new();
         while let Some(byte) = items.next_element()? {
             bytes.push(byte);

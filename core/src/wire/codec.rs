@@ -1,9 +1,9 @@
 //! Messages to frames. The one table of frame types is here; reading them back is `frame`'s.
 
-use super::cbor::{WriteError, Writer};
+use super::cbor::{self, Body};
 use super::message::{Down, Up, VERSION};
 use crate::limits;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Serialize, Serializer};
 
 /// Bytes of the length before a frame's body.
 pub(super) const PREFIX_BYTES: usize = 4;
@@ -19,8 +19,9 @@ pub trait Message: Sized {
     /// Writes the struct inside, which becomes a map of its keys.
     fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error>;
 
-    /// Reads the struct that `frame_type` names; `None` when it is no type of this direction.
-    fn read<'de, D: Deserializer<'de>>(frame_type: &str, deserializer: D) -> Option<Result<Self, D::Error>>;
+    /// Reads the struct that `frame_type` names, and how many keys it does not know, `t` and `n` among them;
+    /// `None` when it is no type of this direction.
+    fn read(frame_type: &str, body: Body<'_>) -> Option<Result<(Self, u64), String>>;
 }
 
 macro_rules! messages {
@@ -40,12 +41,11 @@ macro_rules! messages {
                 }
             }
 
-            fn read<'de, D: Deserializer<'de>>(
-                frame_type: &str,
-                deserializer: D,
-            ) -> Option<Result<Self, D::Error>> {
+            fn read(frame_type: &str, body: Body<'_>) -> Option<Result<(Self, u64), String>> {
                 match frame_type {
-                    $($frame_type => Some(Deserialize::deserialize(deserializer).map($direction::$variant)),)+
+                    $($frame_type => {
+                        Some(body.read().map(|(message, ignored)| ($direction::$variant(message), ignored)))
+                    })+
                     _ => None,
                 }
             }
@@ -105,14 +105,12 @@ impl Encoder {
     pub fn append<M: Message>(&mut self, message: &M, out: &mut Vec<u8>) -> Result<(), TooLarge> {
         let start = out.len();
         out.extend_from_slice(&[0; PREFIX_BYTES]);
-        let mut writer = Writer::of_frame(out, limits::FRAME_BYTES, message.frame_type(), self.next);
-        let outcome = message.write(&mut writer);
-        let bytes = writer.written();
+        let (frame_type, content) = (message.frame_type(), Content(message));
+        let bytes = cbor::append(out, limits::FRAME_BYTES, frame_type, self.next, &content);
         if bytes > limits::FRAME_BYTES {
             out.truncate(start);
-            return Err(TooLarge { frame_type: message.frame_type(), bytes });
+            return Err(TooLarge { frame_type, bytes });
         }
-        expect_written(outcome);
         let prefix = u32::try_from(bytes).unwrap_or(u32::MAX).to_be_bytes();
         out[start..start + PREFIX_BYTES].copy_from_slice(&prefix);
         self.next += 1;
@@ -126,11 +124,12 @@ impl Encoder {
     }
 }
 
-/// Messages are structs of texts, integers, byte strings, lists and maps with text keys: none can be refused by
-/// the writer, whatever its values. A type that can is a mistake that the tests of every type find.
-fn expect_written(outcome: Result<(), WriteError>) {
-    if let Err(error) = outcome {
-        unreachable!("a message type that cannot be written: {error}");
+/// The struct inside a message, for whatever writes serde's types.
+struct Content<'m, M>(&'m M);
+
+impl<M: Message> Serialize for Content<'_, M> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.write(serializer)
     }
 }
 

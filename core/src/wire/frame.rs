@@ -2,7 +2,7 @@
 //! judged when it is whole, an over-long one when its length is. After the first error there is nothing more: the
 //! borders of later frames are not to be trusted.
 
-use super::cbor::{Cursor, Fault, Item, Marks, Reader, Scanner};
+use super::cbor::{Body, Cursor, Fault, Item, Marks, Scanner};
 use super::codec::{Message, PREFIX_BYTES};
 use super::message::{Down, Up};
 use crate::error::ProtocolError;
@@ -16,6 +16,9 @@ pub type UpDecoder = Decoder<Up>;
 
 /// What a child reads its supervisor with.
 pub type DownDecoder = Decoder<Down>;
+
+/// `t` and `n`: no message has a key of these names, so each is passed over once.
+const ENVELOPE_KEYS: u64 = 2;
 
 /// An empty buffer larger than this is given back, so that a thousand quiet channels cost little.
 const KEPT_BYTES: usize = 8 * 1024;
@@ -124,15 +127,14 @@ impl<M: Message> Decoder<M> {
         let Some(body) = after.get(..length) else {
             return Ok(None);
         };
-        let frame_type = open(body, &mut self.scanner, self.due)?;
-        let mut reader = Reader::of_frame(body);
-        let decoded = match M::read(frame_type, &mut reader) {
+        let (frame_type, body) = open(body, &mut self.scanner, self.due)?;
+        let decoded = match M::read(frame_type, body) {
             None => {
                 self.ignored.types += 1;
                 Decoded::Ignored
             }
-            Some(Ok(message)) => {
-                self.ignored.keys += reader.ignored();
+            Some(Ok((message, ignored))) => {
+                self.ignored.keys += ignored.saturating_sub(ENVELOPE_KEYS);
                 Decoded::Message(message)
             }
             Some(Err(error)) => return Err(format!("`{frame_type}`: {error}")),
@@ -217,11 +219,11 @@ fn check_length(length: usize, prefix: &[u8]) -> Result<(), String> {
 }
 
 /// Judges a body's structure and its envelope, and tells its type.
-fn open<'a>(body: &'a [u8], scanner: &mut Scanner, due: u64) -> Result<&'a str, String> {
+fn open<'a>(body: &'a [u8], scanner: &mut Scanner, due: u64) -> Result<(&'a str, Body<'a>), String> {
     let marks = scanner.scan(body).map_err(|fault: Fault| fault.to_string())?;
     let frame_type = frame_type(body, marks)?;
     match number(body, marks).map_err(|what| format!("`{}`: {what}", preview(frame_type, 64)))? {
-        n if n == due => Ok(frame_type),
+        n if n == due => Ok((frame_type, Body::new(body, marks.longest_key))),
         n if n > due => Err(format!("number {n} where {due} is due: {} frames are missing", n - due)),
         n => Err(format!("number {n} where {due} is due: it was there before")),
     }

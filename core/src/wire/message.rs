@@ -1,6 +1,7 @@
 //! The messages of the control protocol (S2.4), both ways. One struct a type; the frame around them (`t`, `n`)
 //! is `wire::codec`'s. Later protocol versions only add types and optional keys.
 
+use super::exact;
 use crate::bytes::{Bytes, Json};
 use crate::id::{Handle, RunId};
 use serde::{Deserialize, Serialize};
@@ -49,6 +50,7 @@ pub enum Up {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Spawn {
     /// [`VERSION`] of the supervisor.
+    #[serde(deserialize_with = "exact::version")]
     pub v: [u16; 2],
     /// The run's name for ever.
     pub run_id: RunId,
@@ -159,6 +161,7 @@ pub struct Server {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ns: Option<String>,
     /// How to reach it.
+    #[serde(deserialize_with = "exact::variant")]
     pub transport: Transport,
     /// Patterns over the server's own tool names; `None` allows all.
     #[serde(default)]
@@ -237,6 +240,7 @@ pub struct Model {
     /// The reference the configuration knows it by.
     pub name: String,
     /// How it is spoken to.
+    #[serde(deserialize_with = "exact::variant")]
     pub dialect: Dialect,
 }
 
@@ -292,6 +296,7 @@ pub struct ToolResult {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ready {
     /// [`VERSION`] of the child.
+    #[serde(deserialize_with = "exact::version")]
     pub v: [u16; 2],
 }
 
@@ -318,6 +323,7 @@ pub struct Event {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct State {
     /// What the run waits on.
+    #[serde(deserialize_with = "exact::variant")]
     pub waiting_on: WaitingOn,
     /// Model calls begun so far.
     pub step: u32,

@@ -4,13 +4,15 @@
 //! anywhere, and trusts nothing: a peer that breaks the protocol costs an error of one line, never memory, a
 //! panic or a hang. What a message means is the business of whoever holds the other end.
 
-pub mod cbor;
+mod cbor;
 mod codec;
+mod exact;
 mod frame;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
 pub mod message;
 
+pub use cbor::Body;
 pub use codec::{Encoder, Message, TooLarge, check_version};
 pub use frame::{Decoded, Decoder, DownDecoder, Ignored, UpDecoder};
 pub use message::{Down, Up};

@@ -12,6 +12,7 @@ use crate::{marker, pipes, walls};
 use agentd_core::action::Walls;
 use agentd_core::id::NodeId;
 use rustix::pipe::PipeFlags;
+use rustix::process::{WaitId, WaitIdOptions};
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -270,10 +271,14 @@ fn pipe(on: &'static str) -> Result<(OwnedFd, OwnedFd), SpawnError> {
     Ok(rustix::pipe::pipe_with(PipeFlags::CLOEXEC).map_err(OsError::of("pipe2(2)", on))?)
 }
 
-/// Ends a child of which there is no pidfd. It is unreaped, so its number is still its own.
+/// Ends a child of which there is no pidfd. Its number is its own exactly while it is this process's to wait for;
+/// where somebody else reaps (SIGCHLD ignored, a foreign wait) it may be a stranger's already.
 fn end_unheld(pid: Pid) {
-    let _gone = rustix::process::kill_process_group(pid.rustix(), rustix::process::Signal::KILL);
-    let _reaped = rustix::process::waitpid(Some(pid.rustix()), rustix::process::WaitOptions::empty());
+    let look = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
+    if rustix::process::waitid(WaitId::Pid(pid.rustix()), look).is_ok() {
+        let _gone = rustix::process::kill_process_group(pid.rustix(), rustix::process::Signal::KILL);
+        let _reaped = rustix::process::waitid(WaitId::Pid(pid.rustix()), WaitIdOptions::EXITED);
+    }
 }
 
 impl From<OsError> for SpawnError {

@@ -1,12 +1,13 @@
 //! One data item at a time: the head, and the content of what is not a container. Every refusal that needs no
-//! more than one item is made here, so both passes make it in the same words.
+//! more than one item is made here.
 
-use serde::de::Unexpected;
+use crate::limits;
+use crate::preview::preview;
 
 /// Why bytes are not what the protocol accepts, and where: an offset from the start of the frame's body.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("byte {}: {}", .0.0, .0.1)]
-pub struct Fault(Box<(usize, String)>);
+pub(in crate::wire) struct Fault(Box<(usize, String)>);
 
 impl Fault {
     #[cold]
@@ -14,14 +15,6 @@ impl Fault {
         Fault(Box::new((at, what.into())))
     }
 }
-
-/// Major type 3, in the high bits of a head's first byte.
-pub(super) const TEXT: u8 = 3;
-
-/// Items that are one byte.
-pub(super) const FALSE: u8 = 0xf4;
-pub(super) const TRUE: u8 = 0xf5;
-pub(super) const NULL: u8 = 0xf6;
 
 /// A data item. Of a container only the count is here; its items follow.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -37,29 +30,26 @@ pub(in crate::wire) enum Item<'a> {
     Map(usize),
     Bool(bool),
     Null,
-    /// `undefined` (23) and numbers that nobody has given a meaning.
-    Simple(u8),
+    Undefined,
     /// Never NaN.
     Float(f64),
 }
 
-impl<'a> Item<'a> {
-    /// How serde's errors call it.
-    pub(in crate::wire) fn unexpected(self) -> Unexpected<'a> {
+impl Item<'_> {
+    /// What it is, for a message: never more of it than a message can carry.
+    #[cold]
+    pub(in crate::wire) fn shown(self) -> String {
         match self {
-            Item::Unsigned(value) => Unexpected::Unsigned(value),
-            Item::Negative(value) => match i64::try_from(value) {
-                Ok(value) => Unexpected::Signed(-1 - value),
-                Err(_) => Unexpected::Other("a negative integer beyond 64 bits"),
-            },
-            Item::Bytes(bytes) => Unexpected::Bytes(bytes),
-            Item::Text(text) => Unexpected::Str(text),
-            Item::Array(_) => Unexpected::Seq,
-            Item::Map(_) => Unexpected::Map,
-            Item::Bool(value) => Unexpected::Bool(value),
-            Item::Null => Unexpected::Unit,
-            Item::Simple(_) => Unexpected::Other("a simple value"),
-            Item::Float(value) => Unexpected::Float(value),
+            Item::Unsigned(value) => value.to_string(),
+            Item::Negative(value) => (-1 - i128::from(value)).to_string(),
+            Item::Bytes(bytes) => format!("a byte string of {} bytes", bytes.len()),
+            Item::Text(text) => format!("text \"{}\"", preview(text, limits::PREVIEW_BYTES / 2)),
+            Item::Array(_) => "an array".into(),
+            Item::Map(_) => "a map".into(),
+            Item::Bool(value) => value.to_string(),
+            Item::Null => "null".into(),
+            Item::Undefined => "undefined".into(),
+            Item::Float(value) => value.to_string(),
         }
     }
 }
@@ -87,18 +77,6 @@ impl<'a> Cursor<'a> {
 
     pub(in crate::wire) fn left(&self) -> usize {
         self.bytes.len() - self.at
-    }
-
-    /// The next byte, without taking it.
-    #[inline]
-    pub(in crate::wire) fn peek(&self) -> Option<u8> {
-        self.bytes.get(self.at).copied()
-    }
-
-    /// Takes the byte that was peeked at.
-    #[inline]
-    pub(in crate::wire) fn step(&mut self) {
-        self.at = self.bytes.len().min(self.at + 1);
     }
 
     /// Reads one item, or the head of a container. Inlined where it is used, for an item that is handed over in
@@ -129,20 +107,6 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// The bytes of a text that the scan has found to be UTF-8, without looking again; `None` when another item
-    /// is next, which stays.
-    #[inline(always)]
-    pub(in crate::wire) fn scanned_text(&mut self) -> Option<&'a [u8]> {
-        let before = self.at;
-        let first = self.peek().filter(|first| (TEXT << 5..TEXT << 5 | 28).contains(first))?;
-        self.step();
-        let text = self.argument(before, first & 0x1f).and_then(|length| self.take(before, length, "a text"));
-        if text.is_err() {
-            self.at = before;
-        }
-        text.ok()
-    }
-
     /// The number in a head.
     #[inline(always)]
     fn argument(&mut self, start: usize, info: u8) -> Result<u64, Fault> {
@@ -161,17 +125,18 @@ impl<'a> Cursor<'a> {
             20 => return Ok(Item::Bool(false)),
             21 => return Ok(Item::Bool(true)),
             22 => return Ok(Item::Null),
+            23 => return Ok(Item::Undefined),
             24 => {
                 let [value] = self.array(start)?;
                 if value < 32 {
                     return Err(Fault::new(start, format!("simple value {value} in two bytes is not CBOR")));
                 }
-                return Ok(Item::Simple(value));
+                return Err(no_meaning(start, value));
             }
             25 => half(u16::from_be_bytes(self.array(start)?)),
             26 => f64::from(f32::from_be_bytes(self.array(start)?)),
             27 => f64::from_be_bytes(self.array(start)?),
-            _ => return Ok(Item::Simple(info)),
+            _ => return Err(no_meaning(start, info)),
         };
         if float.is_nan() {
             return Err(Fault::new(start, "NaN; a number is accepted"));
@@ -230,6 +195,11 @@ fn too_little(start: usize, what: &str, count: u64, unit: &str, left: usize) -> 
 fn not_utf8(start: usize, length: u64, error: &std::str::Utf8Error) -> Fault {
     let good = error.valid_up_to();
     Fault::new(start, format!("a text of {length} bytes that is not UTF-8 after its first {good} bytes"))
+}
+
+#[cold]
+fn no_meaning(start: usize, value: u8) -> Fault {
+    Fault::new(start, format!("simple value {value}, which has no meaning"))
 }
 
 /// Heads whose low bits mean no length: 31 is an indefinite length or the break that ends it.

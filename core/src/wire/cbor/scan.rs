@@ -16,11 +16,13 @@ pub(in crate::wire) struct Scanner {
     keys: Vec<Key>,
 }
 
-/// Where in a frame's body the values of `t` and `n` begin.
+/// What the passes after the scan need to know of a frame's body: where the values of `t` and `n` begin, and the
+/// size of the longest key in any map.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(in crate::wire) struct Marks {
     pub(in crate::wire) t: Option<usize>,
     pub(in crate::wire) n: Option<usize>,
+    pub(in crate::wire) longest_key: usize,
 }
 
 /// A container whose end has not been reached.
@@ -69,7 +71,7 @@ impl Scanner {
                 Item::Array(count) => self.enter(at, count, false)?,
                 Item::Map(pairs) => self.enter(at, pairs * 2, true)?,
                 Item::Unsigned(_) | Item::Negative(_) | Item::Bytes(_) | Item::Text(_) => {}
-                Item::Bool(_) | Item::Null | Item::Simple(_) | Item::Float(_) => {}
+                Item::Bool(_) | Item::Null | Item::Undefined | Item::Float(_) => {}
             }
             self.leave(bytes)?;
             if self.open.is_empty() {
@@ -94,6 +96,7 @@ impl Scanner {
         let Item::Text(text) = item else {
             return Err(Fault::new(at, format!("{} as a key; keys are text", item.shown())));
         };
+        marks.longest_key = marks.longest_key.max(text.len());
         if self.open.len() == 1 {
             match text {
                 "t" => marks.t = Some(value_at),

@@ -1,12 +1,14 @@
-//! What frames look like, checked against an independent CBOR implementation.
+//! What frames look like, checked against the value that a message's struct is.
 
-use super::{Encoder, Message, PREFIX_BYTES, TooLarge, check_version};
+use super::{Content, Encoder, Message, PREFIX_BYTES, TooLarge, check_version};
 use crate::limits;
+use crate::wire::cbor::{self, Scanner};
 use crate::wire::message::{Ping, ToolResult, VERSION};
 use crate::wire::samples::{any_down, any_up, every_down, every_up, json};
 use crate::wire::{Down, Up};
 use ciborium::Value;
 use proptest::prelude::*;
+use std::collections::BTreeMap;
 
 /// The body as ciborium reads it, and how it would write the same value.
 fn by_ciborium(frame: &[u8]) -> (Value, Vec<u8>) {
@@ -20,13 +22,7 @@ fn by_ciborium(frame: &[u8]) -> (Value, Vec<u8>) {
 
 /// The message's struct as ciborium writes it, with the envelope in front: what a frame's map has to be.
 fn expected<M: Message>(message: &M, number: u64) -> Value {
-    struct Inside<'m, M>(&'m M);
-    impl<M: Message> serde::Serialize for Inside<'_, M> {
-        fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-            self.0.write(serializer)
-        }
-    }
-    let Value::Map(mut pairs) = Value::serialized(&Inside(message)).expect("writes") else {
+    let Value::Map(mut pairs) = Value::serialized(&Content(message)).expect("writes") else {
         panic!("`{}` is not a struct", message.frame_type());
     };
     let key = |text: &str| Value::Text(text.into());
@@ -41,6 +37,8 @@ fn check<M: Message>(encoder: &mut Encoder, message: &M, number: u64) {
     let (value, again) = by_ciborium(&frame);
     assert_eq!(value, expected(message, number));
     assert_eq!(frame[PREFIX_BYTES..], again, "shortest heads, definite lengths");
+    let scanned = Scanner::default().scan(&frame[PREFIX_BYTES..]).map(drop);
+    assert_eq!(scanned, Ok(()), "what is written passes the scan");
 }
 
 #[test]
@@ -108,6 +106,34 @@ fn far_too_large_is_counted_and_not_kept() {
     let refusal = Encoder::new().append(&tool_result(5 * limits::FRAME_BYTES), &mut out);
     assert_eq!(refusal.map_err(|e| e.bytes > 5 * limits::FRAME_BYTES), Err(true));
     assert!(out.capacity() < limits::FRAME_BYTES, "{}", out.capacity());
+}
+
+#[test]
+fn a_struct_of_any_size_gets_its_two_pairs_more() {
+    for pairs in [0u32, 1, 21, 22, 23, 24, 25, 253, 254, 255, 256, 70_000] {
+        let map: BTreeMap<String, u32> = (0..pairs).map(|n| (format!("k{n:05}"), n)).collect();
+        let mut out = b"before".to_vec();
+        let size = cbor::append(&mut out, limits::FRAME_BYTES, "type", 300, &map);
+        assert_eq!((&out[..6], size), (b"before".as_slice(), out.len() - 6));
+        let Ok(Value::Map(seen)) = ciborium::from_reader(&out[6..]) else { panic!("a map") };
+        let head = [("t".to_owned(), Value::from("type")), ("n".to_owned(), Value::from(300))];
+        let rest = map.into_iter().map(|(key, value)| (key, Value::from(value)));
+        let wanted: Vec<_> = head.into_iter().chain(rest).map(|(k, v)| (Value::Text(k), v)).collect();
+        assert_eq!(seen, wanted);
+        let mut again = Vec::new();
+        ciborium::into_writer(&Value::Map(seen), &mut again).expect("writes");
+        assert_eq!(out[6..], again, "the shortest head");
+    }
+}
+
+#[test]
+fn the_first_key_of_many_may_be_the_one_that_is_too_large() {
+    let mut map: BTreeMap<String, String> = (0..40).map(|n| (format!("k{n}"), "v".into())).collect();
+    map.insert("a".repeat(100), String::new());
+    let whole = cbor::append(&mut Vec::new(), limits::FRAME_BYTES, "type", 1, &map);
+    let mut out = Vec::new();
+    assert_eq!(cbor::append(&mut out, 64, "type", 1, &map), whole);
+    assert!(out.len() < 100, "{}", out.len());
 }
 
 #[test]

@@ -6,6 +6,7 @@ use crate::limits;
 use crate::wire::message::{Ping, Pong, Ready, VERSION};
 use crate::wire::samples::{any_down, any_up, every_down, every_up};
 use crate::wire::{Down, Encoder, Message, Up};
+use ciborium::Value;
 use proptest::prelude::*;
 use std::fmt::Debug;
 
@@ -178,25 +179,31 @@ fn the_envelope_may_stand_anywhere_and_numbers_may_be_long() {
 #[test]
 fn messages_say_what_was_expected_and_seen() {
     for (body, said) in [
-        (b"\xa2\x61t\x64pong\x61n\x01".as_slice(), "frame 1: `pong`: the key \"seq\" is missing"),
-        (b"\xa3\x61t\x64pong\x61n\x01\x63seq\x611", "frame 1: `pong`: seq: expected u64, saw text \"1\""),
-        (b"\xa3\x61t\x64pong\x61n\x01\x63seq\x20", "frame 1: `pong`: seq: expected u64, saw -1"),
-        (b"\xa3\x61t\x64pong\x61n\x01\x63seq\xf6", "frame 1: `pong`: seq: expected u64, saw null"),
+        (b"\xa2\x61t\x64pong\x61n\x01".as_slice(), "frame 1: `pong`: missing field `seq`"),
+        (
+            b"\xa3\x61t\x64pong\x61n\x01\x63seq\x611",
+            "frame 1: `pong`: seq: invalid type: string, expected integer",
+        ),
+        (b"\xa3\x61t\x64pong\x61n\x01\x63seq\x20", "frame 1: `pong`: seq: unexpected negative integer"),
+        (
+            b"\xa3\x61t\x64pong\x61n\x01\x63seq\xf6",
+            "frame 1: `pong`: seq: invalid type: null, expected integer",
+        ),
         (
             b"\xa3\x61t\x65ready\x61n\x01\x61v\x83\x01\x00\x00",
-            "frame 1: `ready`: v: expected an array of 2, saw one of 3",
+            "frame 1: `ready`: v: invalid length 3, expected an array of two numbers",
         ),
         (
             b"\xa3\x61t\x65ready\x61n\x01\x61v\x82\x01\x1a\x00\x01\x00\x00",
-            "frame 1: `ready`: v[1]: expected u16, saw 65536",
+            "frame 1: `ready`: v[1]: invalid value: integer `65536`, expected u16",
         ),
         (
             b"\xa4\x61t\x65state\x61n\x01\x6awaiting_on\x63nap\x64step\x01",
-            "frame 1: `state`: waiting_on: expected one of servers, model, tools, supervisor, closing, saw \"nap\"",
+            "frame 1: `state`: waiting_on: unknown variant `nap`, expected one of `servers`, `model`, `tools`, `supervisor`, `closing`",
         ),
         (
             b"\xa4\x61t\x65tools\x61n\x01\x66server\x62fs\x65tools\x82\x61a\x41b",
-            "frame 1: `tools`: tools[1]: expected a string, saw a byte string of 1 bytes",
+            "frame 1: `tools`: tools[1]: invalid type: bytes, expected string",
         ),
     ] {
         assert_eq!(refusal(body), said);
@@ -206,7 +213,62 @@ fn messages_say_what_was_expected_and_seen() {
 #[test]
 fn what_is_left_of_a_long_array_is_never_read_as_keys() {
     let body = b"\xa4\x61t\x65ready\x61n\x01\x61v\x84\x01\x00\x61x\x05\x61y\x07";
-    assert_eq!(refusal(body), "frame 1: `ready`: v: expected an array of 2, saw one of 4");
+    assert_eq!(refusal(body), "frame 1: `ready`: v: invalid length 4, expected an array of two numbers");
+}
+
+/// Every map of one pair in `value`, once each as its key alone.
+fn without_content(value: &Value) -> Vec<Value> {
+    let among = |items: Vec<Value>, whole: &dyn Fn(Vec<Value>) -> Value| {
+        let mut changed = Vec::new();
+        for (at, item) in items.iter().enumerate() {
+            for other in without_content(item) {
+                let mut items = items.clone();
+                items[at] = other;
+                changed.push(whole(items));
+            }
+        }
+        changed
+    };
+    if let Value::Map(pairs) = value {
+        let (keys, values): (Vec<Value>, Vec<Value>) = pairs.iter().cloned().unzip();
+        let mut changed = among(values, &|values| Value::Map(keys.iter().cloned().zip(values).collect()));
+        changed.extend(keys.first().filter(|_| keys.len() == 1).cloned());
+        return changed;
+    }
+    match value.as_array() {
+        Some(items) => among(items.clone(), &|items| Value::Array(items)),
+        None => Vec::new(),
+    }
+}
+
+/// ciborium alone would take what follows for the content: `exact` has to be on every enum that has some.
+fn variants_are_exact<M: Message + Debug>(messages: &[M]) -> usize {
+    let mut changed = 0;
+    for message in messages {
+        let mut frame = Vec::new();
+        Encoder::new().append(message, &mut frame).expect("fits");
+        let value: Value = ciborium::from_reader(&frame[4..]).expect("CBOR");
+        for value in without_content(&value) {
+            let mut body = Vec::new();
+            ciborium::into_writer(&value, &mut body).expect("writes");
+            let (seen, _, _) = decode::<M>(&[&framed(&body)]);
+            let [Err(error)] = seen.as_slice() else { panic!("{value:?} gave {seen:?}") };
+            let said = error.to_string();
+            assert!(
+                said.ends_with("unit variant, expected newtype variant")
+                    || said.ends_with("string, expected map"),
+                "{said}"
+            );
+            changed += 1;
+        }
+    }
+    changed
+}
+
+#[test]
+fn a_variant_in_a_message_never_takes_what_follows_for_its_content() {
+    assert!(variants_are_exact(&every_down()) >= 4, "two transports, their variables, a dialect");
+    assert!(variants_are_exact(&every_up()) >= 2, "what is waited on, and fields");
 }
 
 #[test]
@@ -229,6 +291,12 @@ fn an_error_never_carries_what_the_peer_sent_whole() {
         [b"\xa2\x61n\x61x\x61t".as_slice(), &text].concat(),
         [b"\xa4\x61t\x65state\x61n\x01\x64step\x01\x6awaiting_on".as_slice(), &text].concat(),
         [b"\xa4\x61t\x65state\x61n\x01\x64step\x01\x6awaiting_on\xa1".as_slice(), &text, b"\x80"].concat(),
+        [
+            b"\xa5\x61t\x65event\x61n\x01\x65level\x64info\x64name\x61x\x66fields\xa1".as_slice(),
+            &text,
+            b"\x01",
+        ]
+        .concat(),
         text.clone(),
     ] {
         let said = refusal(&body);

@@ -17,6 +17,7 @@ use agentd_core::event::Event;
 use agentd_core::id::NodeId;
 use child::Child;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
 
 #[cfg(doc)]
 use agentd_core::action::Action;
@@ -28,6 +29,8 @@ const TURN: usize = 1024 * 1024;
 #[derive(Debug)]
 pub struct Hands {
     children: BTreeMap<NodeId, Child>,
+    /// Ordered from the spawner and not yet answered, with what is to be done once they exist.
+    making: BTreeMap<NodeId, Vec<Early>>,
     /// Children with something to read or an exit to look at.
     ready: BTreeSet<NodeId>,
     /// Children with something to write.
@@ -37,6 +40,15 @@ pub struct Hands {
     scratch: Vec<u8>,
     below: Below,
     spawner: Spawner,
+}
+
+/// What can be asked of a child that is still being made. It waits for the child; if that cannot be made, its
+/// failure answers for all.
+#[derive(Debug)]
+enum Early {
+    Send(Bytes),
+    CloseStdin,
+    Signal(ChildSignal),
 }
 
 impl Hands {
@@ -51,6 +63,7 @@ impl Hands {
             .map_err(OsError::of("pthread_create(3)", "the spawner's thread"))?;
         Ok(Hands {
             children: BTreeMap::new(),
+            making: BTreeMap::new(),
             ready: BTreeSet::new(),
             dirty: BTreeSet::new(),
             first: NodeId(0),
@@ -62,24 +75,34 @@ impl Hands {
 
     /// Performs [`Action::Spawn`].
     pub fn spawn(&mut self, node: NodeId, name: String, walls: Walls, learned: &mut VecDeque<Event>) {
-        if let Err(e) = self.spawner.order(Order { node, name, walls }) {
-            learned.push_back(failed(node, &e));
+        match self.spawner.order(Order { node, name, walls }) {
+            Ok(()) => {
+                self.making.insert(node, Vec::new());
+            }
+            Err(e) => learned.push_back(failed(node, &e)),
         }
     }
 
-    /// Performs [`Action::SendToChild`]: queues, and writes at the end of the turn.
+    /// Performs [`Action::SendToChild`]: queues, and writes at the end of the turn. A child that is reaped gets
+    /// nothing and says nothing.
     pub fn send(&mut self, node: NodeId, frame: Bytes, learned: &mut VecDeque<Event>) {
-        let Some(child) = self.children.get_mut(&node) else { return };
-        if child.send(frame) {
-            self.dirty.insert(node);
-        } else {
-            learned.push_back(Event::ChildWriteFailed { node, error: "its stdin is closed".to_owned() });
+        if let Some(early) = self.making.get_mut(&node) {
+            early.push(Early::Send(frame));
+        } else if let Some(child) = self.children.get_mut(&node) {
+            if child.send(frame) {
+                self.dirty.insert(node);
+            } else {
+                let error = "its stdin is closed".to_owned();
+                learned.push_back(Event::ChildWriteFailed { node, error });
+            }
         }
     }
 
     /// Performs [`Action::CloseStdin`].
     pub fn close_stdin(&mut self, node: NodeId) {
-        if let Some(child) = self.children.get_mut(&node) {
+        if let Some(early) = self.making.get_mut(&node) {
+            early.push(Early::CloseStdin);
+        } else if let Some(child) = self.children.get_mut(&node) {
             child.close_stdin();
             self.dirty.insert(node);
         }
@@ -88,7 +111,9 @@ impl Hands {
     /// Performs [`Action::Signal`]. What is below the child is remembered first, since afterwards an orphan no
     /// longer tells whose it was.
     pub fn signal(&mut self, node: NodeId, signal: ChildSignal) {
-        if let Some(child) = self.children.get(&node) {
+        if let Some(early) = self.making.get_mut(&node) {
+            early.push(Early::Signal(signal));
+        } else if let Some(child) = self.children.get(&node) {
             // What cannot be remembered is found by other marks; what cannot be signalled is gone.
             let _unread = self.below.remember(child.process.pid());
             let _gone = child.process.signal_group(signal);
@@ -141,6 +166,7 @@ impl Hands {
     /// Takes what the spawner has answered.
     pub fn take_answers(&mut self, ears: &mut impl Ears, learned: &mut VecDeque<Event>) {
         while let Some((node, result)) = self.spawner.answer() {
+            let early = self.making.remove(&node).unwrap_or_default();
             match result {
                 Ok(born) => {
                     let pid = born.process.pid();
@@ -149,6 +175,7 @@ impl Hands {
                             self.children.insert(node, child);
                             self.below.nursery().release(pid);
                             learned.push_back(Event::ChildSpawned { node, pid: pid.raw().unsigned_abs() });
+                            self.catch_up(node, early, learned);
                         }
                         Err((process, e)) => {
                             if let Err(e) = self.spawner.discard(node, process, e.into()) {
@@ -158,6 +185,17 @@ impl Hands {
                     }
                 }
                 Err(e) => learned.push_back(failed(node, &e)),
+            }
+        }
+    }
+
+    /// Does what was asked of a child before it existed.
+    fn catch_up(&mut self, node: NodeId, early: Vec<Early>, learned: &mut VecDeque<Event>) {
+        for action in early {
+            match action {
+                Early::Send(frame) => self.send(node, frame, learned),
+                Early::CloseStdin => self.close_stdin(node),
+                Early::Signal(signal) => self.signal(node, signal),
             }
         }
     }
@@ -199,15 +237,28 @@ impl Hands {
     }
 }
 
+/// Passes over what the last children leave when the loop ends, and the pause between two.
+const LAST_PASSES: (u32, Duration) = (100, Duration::from_millis(2));
+
 impl Drop for Hands {
-    /// Whoever is left when the loop ends, after an error for instance, ends with it: all are killed, then all
-    /// are reaped.
+    /// Whoever is left when the loop ends, after an error for instance, ends with it: all are killed and reaped,
+    /// then what they orphaned, within bounds.
     fn drop(&mut self) {
+        if self.children.is_empty() {
+            return;
+        }
         for child in self.children.values() {
             let _gone = child.process.signal_group(ChildSignal::Kill);
         }
         for (_, child) in std::mem::take(&mut self.children) {
             let _reaped = child.process.kill_and_reap();
+        }
+        let (passes, pause) = LAST_PASSES;
+        for _ in 0..passes {
+            match self.below.pass(&BTreeSet::new(), true) {
+                Ok(pass) if pass.remaining > 0 => std::thread::sleep(pause),
+                Ok(_) | Err(_) => return,
+            }
         }
     }
 }

@@ -71,6 +71,14 @@ fn heads_that_mean_nothing_are_refused() {
 }
 
 #[test]
+fn simple_values_without_a_meaning_are_refused_and_undefined_is_not() {
+    for simple in [b"\xe0".as_slice(), b"\xf3", b"\xf8\x20", b"\xf8\xff"] {
+        refused_everywhere(simple, "which has no meaning");
+    }
+    accepted_everywhere(b"\xf7");
+}
+
+#[test]
 fn tags_are_refused() {
     for tag in [b"\xc0\x60".as_slice(), b"\xc2\x41\x01", b"\xd8\x20\x60", b"\xda\xff\xff\xff\xff\x01"] {
         refused_everywhere(tag, "tags are not accepted");
@@ -104,7 +112,7 @@ fn nan_of_every_width_and_sign_is_refused_and_other_floats_are_not() {
 #[test]
 fn keys_that_are_not_text_are_refused_in_any_map() {
     for key in
-        [b"\x01".as_slice(), b"\x20", b"\x41a", b"\x80", b"\xa0", b"\xf4", b"\xf6", b"\xf9\x00\x00", b"\xe0"]
+        [b"\x01".as_slice(), b"\x20", b"\x41a", b"\x80", b"\xa0", b"\xf4", b"\xf6", b"\xf9\x00\x00", b"\xf7"]
     {
         let map = [b"\xa1".as_slice(), key, b"\x01"].concat();
         refused_everywhere(&map, "keys are text");
@@ -208,7 +216,7 @@ fn lengths_beyond_what_is_left_are_refused_before_anything_is_kept() {
 #[test]
 fn every_cut_of_an_item_is_refused() {
     let whole =
-        b"\xa3\x61a\x1a\x00\x00\x00\x01\x61b\x82\x43abc\xfb\x3f\xf0\x00\x00\x00\x00\x00\x00\x61c\xf8\xff";
+        b"\xa3\x61a\x1a\x00\x00\x00\x01\x61b\x82\x43abc\xfb\x3f\xf0\x00\x00\x00\x00\x00\x00\x61c\xf9\x3c\x00";
     assert_eq!(scan(whole), Ok(()));
     for length in 0..whole.len() {
         assert!(scan(&whole[..length]).is_err(), "{length} bytes");
