@@ -1,63 +1,21 @@
 //! What is known: gathered from events and actions alone, but for births, deaths and misdeeds, which the fake machine tells.
 //! Frames are read by decoders of the oracles' own, from the bytes that were fed and sent.
 
-use super::{Misdeed, Verdict};
+mod node;
+
+pub(super) use node::{Node, Request};
+
+use super::Verdict;
 use crate::sim::plan::Plan;
-use agentd_core::action::{Action, ChildSignal};
-use agentd_core::event::{Event, Exit, SupervisorSignal};
+use agentd_core::action::Action;
+use agentd_core::event::{Event, SupervisorSignal};
 use agentd_core::id::{Handle, NodeId, RunId};
-use agentd_core::record::{Record, Status};
+use agentd_core::record::Record;
 use agentd_core::time::{Duration, Instant};
-use agentd_core::wire::message::{LoopEnd, Mode, Role, ToolResult};
-use agentd_core::wire::{Decoded, Down, DownDecoder, Encoder, Up, UpDecoder};
-use serde_json::Value;
+use agentd_core::wire::message::{Mode, Role, ToolResult};
+use agentd_core::wire::{Decoded, Down, DownDecoder, Encoder};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-
-/// One call of a supervisor tool.
-pub(super) struct Request {
-    pub(super) at: Instant,
-    pub(super) name: String,
-    pub(super) call_id: String,
-    pub(super) args: Value,
-    pub(super) answered: bool,
-}
-
-/// One process.
-#[derive(Default)]
-pub(super) struct Node {
-    pub(super) run: Option<RunId>,
-    pub(super) spawn_asked: Option<Instant>,
-    pub(super) spawn_failed: bool,
-    pub(super) spawned: Option<Instant>,
-    pub(super) first_frame: bool,
-    pub(super) deadline_ms: u64,
-    pub(super) exit: Option<(Instant, Exit)>,
-    /// How long the daemon had stood still by then.
-    pub(super) gaps_at_exit: Duration,
-    pub(super) eof: bool,
-    /// A sweep was asked for and is not answered.
-    pub(super) sweeping: bool,
-    pub(super) remaining: Option<u32>,
-    /// Swept clean and read to the end: nothing is left to wait for.
-    pub(super) finished: Option<Instant>,
-    pub(super) reap_asked: bool,
-    pub(super) reaped: bool,
-    pub(super) ready: Option<Instant>,
-    /// Its first terminal frame, whole.
-    pub(super) terminal: Option<(Instant, Status, Option<String>)>,
-    /// Its bytes stopped being frames.
-    pub(super) broken: Option<Instant>,
-    pub(super) write_failed: bool,
-    pub(super) requests: BTreeMap<u64, Request>,
-    pub(super) cancelled: Option<Instant>,
-    pub(super) signals: Vec<(Instant, ChildSignal)>,
-    pub(super) born: Option<Instant>,
-    pub(super) gone: Option<Instant>,
-    pub(super) misdeeds: Vec<(Instant, Misdeed)>,
-    up: Option<UpDecoder>,
-    down: Option<DownDecoder>,
-}
 
 /// One run.
 pub(super) struct Run {
@@ -368,57 +326,6 @@ impl Facts {
             run.terminal = Some((now, record.clone()));
             self.doom_children_of(record.node, now);
         }
-    }
-}
-
-impl Node {
-    fn note_finish(&mut self, now: Instant) {
-        if self.eof && self.exit.is_some() && self.remaining == Some(0) {
-            self.finished.get_or_insert(now);
-        }
-    }
-
-    /// What a frame tells. Kills it asks for are returned: handle and `only`.
-    fn heard(&mut self, now: Instant, up: Up) -> Option<(String, bool)> {
-        if self.ready.is_none() && !matches!(up, Up::Ready(_) | Up::Failed(_)) {
-            self.broken.get_or_insert(now);
-            return None;
-        }
-        match up {
-            Up::Ready(_) => {
-                self.ready.get_or_insert(now);
-            }
-            Up::ToolRequest(request) => {
-                if self.requests.last_key_value().is_some_and(|(last, _)| request.id <= *last) {
-                    self.broken.get_or_insert(now);
-                    return None;
-                }
-                let args = request.args.parse().unwrap_or(Value::Null);
-                let kill = (request.name == "subagent.kill").then(|| {
-                    let handle = args["handle"].as_str().unwrap_or_default().to_owned();
-                    (handle, args["only"] == Value::Bool(true))
-                });
-                let (name, call_id) = (request.name, request.call_id);
-                self.requests.insert(request.id, Request { at: now, name, call_id, args, answered: false });
-                return kill;
-            }
-            Up::Result(result) => self.terminal = Some((now, status_of(result.end), result.text)),
-            Up::Failed(failed) => self.terminal = Some((now, Status::Failed, failed.text)),
-            Up::Pong(_) | Up::Event(_) | Up::State(_) | Up::Usage(_) | Up::Tools(_) => {}
-        }
-        None
-    }
-}
-
-fn status_of(end: LoopEnd) -> Status {
-    match end {
-        LoopEnd::Completed => Status::Completed,
-        LoopEnd::Cancelled => Status::Cancelled,
-        LoopEnd::Refused => Status::Refused,
-        LoopEnd::ExhaustedSteps => Status::ExhaustedSteps,
-        LoopEnd::ExhaustedTokens => Status::ExhaustedTokens,
-        LoopEnd::Deadline => Status::Deadline,
-        LoopEnd::LoopDetected => Status::LoopDetected,
     }
 }
 

@@ -2,6 +2,12 @@
 //! is a seed's meaning, a failing test's smallest form and a committed trace alike. It decides nothing; `world`
 //! performs it and `draw` makes it from a seed.
 
+mod fault;
+mod knobs;
+
+pub use fault::{Fault, Interrupt};
+pub use knobs::Knobs;
+
 use serde::{Deserialize, Serialize};
 
 /// One simulated life.
@@ -17,83 +23,6 @@ pub struct Plan {
     /// What goes wrong around them.
     #[serde(default)]
     pub faults: Vec<Fault>,
-}
-
-/// Limits, durations and the machine's size. Times are in milliseconds.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Knobs {
-    /// `limits.subagents.breadth`.
-    pub breadth: u32,
-    /// `limits.subagents.total`.
-    pub total: u32,
-    /// `limits.subagents.depth`.
-    pub depth: u32,
-    /// `limits.subagents.rate`: burst.
-    pub burst: u32,
-    /// `limits.subagents.rate`: time to refill.
-    pub refill_ms: u64,
-    /// `limits.run.deadline` of every run.
-    pub deadline_ms: u64,
-    /// `lifecycle.liveness.ping`.
-    pub ping_ms: u64,
-    /// `lifecycle.liveness.pong`.
-    pub pong_ms: u64,
-    /// `lifecycle.liveness.progress`.
-    pub progress_ms: u64,
-    /// `lifecycle.liveness.ready`.
-    pub ready_ms: u64,
-    /// `lifecycle.liveness.hard_deadline_grace`.
-    pub grace_ms: u64,
-    /// `lifecycle.kill.term_after`.
-    pub term_ms: u64,
-    /// `lifecycle.kill.kill_after`.
-    pub kill_ms: u64,
-    /// `lifecycle.kill.exit_after_result`.
-    pub exit_ms: u64,
-    /// `lifecycle.drain_timeout`.
-    pub drain_ms: u64,
-    /// How many pids the machine has.
-    pub pids: u32,
-    /// Whether freed pids are taken at once by strangers.
-    pub strangers: bool,
-    /// Capacity of every pipe in bytes.
-    pub pipe: usize,
-    /// Longest read of a child's output by the driver, in bytes: short reads cut frames anywhere.
-    pub read: usize,
-    /// Longest ordinary delay of a notice.
-    pub jitter_ms: u64,
-    /// Whether a late driver hands over the `Tick` before what else is due.
-    pub tick_first: bool,
-}
-
-impl Default for Knobs {
-    /// The daemon's own defaults on a quick, roomy machine.
-    fn default() -> Knobs {
-        Knobs {
-            breadth: 8,
-            total: 64,
-            depth: 1,
-            burst: 8,
-            refill_ms: 2_000,
-            deadline_ms: 600_000,
-            ping_ms: 3_000,
-            pong_ms: 10_000,
-            progress_ms: 120_000,
-            ready_ms: 30_000,
-            grace_ms: 60_000,
-            term_ms: 5_000,
-            kill_ms: 2_000,
-            exit_ms: 5_000,
-            drain_ms: 25_000,
-            pids: 32,
-            strangers: false,
-            pipe: 65_536,
-            read: 65_536,
-            jitter_ms: 1,
-            tick_first: false,
-        }
-    }
 }
 
 /// What one kind of process does.
@@ -348,101 +277,4 @@ pub enum Answer {
     Exhausted,
     /// The provider refused.
     Refused,
-}
-
-/// What goes wrong around the processes. Counting is from 0.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Fault {
-    /// The n-th `Spawn` and the next ones fail.
-    SpawnFails {
-        /// Which is the first.
-        nth: u32,
-        /// How many.
-        times: u32,
-        /// Whether another try might do.
-        transient: bool,
-    },
-    /// The n-th process dies by SIGSEGV before it reads anything.
-    Stillborn {
-        /// Which.
-        nth: u32,
-    },
-    /// The n-th `Spawn` takes this long to be answered.
-    SpawnSlow {
-        /// Which.
-        nth: u32,
-        /// How long.
-        ms: u64,
-    },
-    /// From the n-th `Persist` on, so many are answered this late.
-    StoreSlow {
-        /// Which is the first.
-        nth: u64,
-        /// How many.
-        times: u64,
-        /// How long.
-        ms: u64,
-    },
-    /// The n-th `Persist` and the next ones fail.
-    StoreFails {
-        /// Which is the first.
-        nth: u64,
-        /// How many.
-        times: u64,
-        /// Whether another try might do.
-        retryable: bool,
-    },
-    /// The exit of the n-th process is noticed this late.
-    ExitLate {
-        /// Which.
-        nth: u32,
-        /// How long.
-        ms: u64,
-    },
-    /// The last words of the n-th process are read this late.
-    ReadLate {
-        /// Which.
-        nth: u32,
-        /// How long.
-        ms: u64,
-    },
-    /// The n-th process's exit status was taken by somebody else.
-    ExitUnknown {
-        /// Which.
-        nth: u32,
-    },
-    /// The daemon is stopped for a while, and the machine with it or not.
-    Gap {
-        /// When.
-        at_ms: u64,
-        /// How long.
-        ms: u64,
-        /// The whole machine slept: nobody else got on meanwhile.
-        machine: bool,
-    },
-    /// A stranger's orphan lands on the supervisor and ends there.
-    Orphan {
-        /// When.
-        at_ms: u64,
-    },
-    /// The supervisor gets a signal.
-    Signal {
-        /// When.
-        at_ms: u64,
-        /// Which.
-        signal: Interrupt,
-    },
-}
-
-/// Signals the supervisor gets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Interrupt {
-    /// SIGTERM.
-    Term,
-    /// SIGINT.
-    Int,
-    /// SIGHUP.
-    Hup,
 }

@@ -1,0 +1,108 @@
+//! What is known of one process, and what its frames tell.
+
+use crate::sim::oracle::Misdeed;
+use agentd_core::action::ChildSignal;
+use agentd_core::event::Exit;
+use agentd_core::id::RunId;
+use agentd_core::record::Status;
+use agentd_core::time::{Duration, Instant};
+use agentd_core::wire::message::LoopEnd;
+use agentd_core::wire::{DownDecoder, Up, UpDecoder};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// One call of a supervisor tool.
+pub(in crate::sim::oracle) struct Request {
+    pub(in crate::sim::oracle) at: Instant,
+    pub(in crate::sim::oracle) name: String,
+    pub(in crate::sim::oracle) call_id: String,
+    pub(in crate::sim::oracle) args: Value,
+    pub(in crate::sim::oracle) answered: bool,
+}
+
+/// One process.
+#[derive(Default)]
+pub(in crate::sim::oracle) struct Node {
+    pub(in crate::sim::oracle) run: Option<RunId>,
+    pub(in crate::sim::oracle) spawn_asked: Option<Instant>,
+    pub(in crate::sim::oracle) spawn_failed: bool,
+    pub(in crate::sim::oracle) spawned: Option<Instant>,
+    pub(in crate::sim::oracle) first_frame: bool,
+    pub(in crate::sim::oracle) deadline_ms: u64,
+    pub(in crate::sim::oracle) exit: Option<(Instant, Exit)>,
+    /// How long the daemon had stood still by then.
+    pub(in crate::sim::oracle) gaps_at_exit: Duration,
+    pub(in crate::sim::oracle) eof: bool,
+    /// A sweep was asked for and is not answered.
+    pub(in crate::sim::oracle) sweeping: bool,
+    pub(in crate::sim::oracle) remaining: Option<u32>,
+    /// Swept clean and read to the end: nothing is left to wait for.
+    pub(in crate::sim::oracle) finished: Option<Instant>,
+    pub(in crate::sim::oracle) reap_asked: bool,
+    pub(in crate::sim::oracle) reaped: bool,
+    pub(in crate::sim::oracle) ready: Option<Instant>,
+    /// Its first terminal frame, whole.
+    pub(in crate::sim::oracle) terminal: Option<(Instant, Status, Option<String>)>,
+    /// Its bytes stopped being frames.
+    pub(in crate::sim::oracle) broken: Option<Instant>,
+    pub(in crate::sim::oracle) write_failed: bool,
+    pub(in crate::sim::oracle) requests: BTreeMap<u64, Request>,
+    pub(in crate::sim::oracle) cancelled: Option<Instant>,
+    pub(in crate::sim::oracle) signals: Vec<(Instant, ChildSignal)>,
+    pub(in crate::sim::oracle) born: Option<Instant>,
+    pub(in crate::sim::oracle) gone: Option<Instant>,
+    pub(in crate::sim::oracle) misdeeds: Vec<(Instant, Misdeed)>,
+    pub(super) up: Option<UpDecoder>,
+    pub(super) down: Option<DownDecoder>,
+}
+
+impl Node {
+    pub(super) fn note_finish(&mut self, now: Instant) {
+        if self.eof && self.exit.is_some() && self.remaining == Some(0) {
+            self.finished.get_or_insert(now);
+        }
+    }
+
+    /// What a frame tells. Kills it asks for are returned: handle and `only`.
+    pub(super) fn heard(&mut self, now: Instant, up: Up) -> Option<(String, bool)> {
+        if self.ready.is_none() && !matches!(up, Up::Ready(_) | Up::Failed(_)) {
+            self.broken.get_or_insert(now);
+            return None;
+        }
+        match up {
+            Up::Ready(_) => {
+                self.ready.get_or_insert(now);
+            }
+            Up::ToolRequest(request) => {
+                if self.requests.last_key_value().is_some_and(|(last, _)| request.id <= *last) {
+                    self.broken.get_or_insert(now);
+                    return None;
+                }
+                let args = request.args.parse().unwrap_or(Value::Null);
+                let kill = (request.name == "subagent.kill").then(|| {
+                    let handle = args["handle"].as_str().unwrap_or_default().to_owned();
+                    (handle, args["only"] == Value::Bool(true))
+                });
+                let (name, call_id) = (request.name, request.call_id);
+                self.requests.insert(request.id, Request { at: now, name, call_id, args, answered: false });
+                return kill;
+            }
+            Up::Result(result) => self.terminal = Some((now, status_of(result.end), result.text)),
+            Up::Failed(failed) => self.terminal = Some((now, Status::Failed, failed.text)),
+            Up::Pong(_) | Up::Event(_) | Up::State(_) | Up::Usage(_) | Up::Tools(_) => {}
+        }
+        None
+    }
+}
+
+fn status_of(end: LoopEnd) -> Status {
+    match end {
+        LoopEnd::Completed => Status::Completed,
+        LoopEnd::Cancelled => Status::Cancelled,
+        LoopEnd::Refused => Status::Refused,
+        LoopEnd::ExhaustedSteps => Status::ExhaustedSteps,
+        LoopEnd::ExhaustedTokens => Status::ExhaustedTokens,
+        LoopEnd::Deadline => Status::Deadline,
+        LoopEnd::LoopDetected => Status::LoopDetected,
+    }
+}

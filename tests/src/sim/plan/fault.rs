@@ -1,0 +1,100 @@
+//! What goes wrong in a plan: forks, stores, late notices, standstills, signals.
+
+use serde::{Deserialize, Serialize};
+
+/// What goes wrong around the processes. Counting is from 0.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fault {
+    /// The n-th `Spawn` and the next ones fail.
+    SpawnFails {
+        /// Which is the first.
+        nth: u32,
+        /// How many.
+        times: u32,
+        /// Whether another try might do.
+        transient: bool,
+    },
+    /// The n-th process dies by SIGSEGV before it reads anything.
+    Stillborn {
+        /// Which.
+        nth: u32,
+    },
+    /// The n-th `Spawn` takes this long to be answered.
+    SpawnSlow {
+        /// Which.
+        nth: u32,
+        /// How long.
+        ms: u64,
+    },
+    /// From the n-th `Persist` on, so many are answered this late.
+    StoreSlow {
+        /// Which is the first.
+        nth: u64,
+        /// How many.
+        times: u64,
+        /// How long.
+        ms: u64,
+    },
+    /// The n-th `Persist` and the next ones fail.
+    StoreFails {
+        /// Which is the first.
+        nth: u64,
+        /// How many.
+        times: u64,
+        /// Whether another try might do.
+        retryable: bool,
+    },
+    /// The exit of the n-th process is noticed this late.
+    ExitLate {
+        /// Which.
+        nth: u32,
+        /// How long.
+        ms: u64,
+    },
+    /// The last words of the n-th process are read this late.
+    ReadLate {
+        /// Which.
+        nth: u32,
+        /// How long.
+        ms: u64,
+    },
+    /// The n-th process's exit status was taken by somebody else.
+    ExitUnknown {
+        /// Which.
+        nth: u32,
+    },
+    /// The daemon is stopped for a while, and the machine with it or not.
+    Gap {
+        /// When.
+        at_ms: u64,
+        /// How long.
+        ms: u64,
+        /// The whole machine slept: nobody else got on meanwhile.
+        machine: bool,
+    },
+    /// A stranger's orphan lands on the supervisor and ends there.
+    Orphan {
+        /// When.
+        at_ms: u64,
+    },
+    /// The supervisor gets a signal.
+    Signal {
+        /// When.
+        at_ms: u64,
+        /// Which.
+        signal: Interrupt,
+    },
+}
+
+/// Signals the supervisor gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Interrupt {
+    /// SIGTERM.
+    Term,
+    /// SIGINT.
+    Int,
+    /// SIGHUP.
+    Hup,
+}

@@ -1,0 +1,80 @@
+//! The numbers of a plan: limits, durations, and how the machine and the driver are.
+
+use serde::{Deserialize, Serialize};
+
+/// Limits, durations and the machine's size. Times are in milliseconds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Knobs {
+    /// `limits.subagents.breadth`.
+    pub breadth: u32,
+    /// `limits.subagents.total`.
+    pub total: u32,
+    /// `limits.subagents.depth`.
+    pub depth: u32,
+    /// `limits.subagents.rate`: burst.
+    pub burst: u32,
+    /// `limits.subagents.rate`: time to refill.
+    pub refill_ms: u64,
+    /// `limits.run.deadline` of every run.
+    pub deadline_ms: u64,
+    /// `lifecycle.liveness.ping`.
+    pub ping_ms: u64,
+    /// `lifecycle.liveness.pong`.
+    pub pong_ms: u64,
+    /// `lifecycle.liveness.progress`.
+    pub progress_ms: u64,
+    /// `lifecycle.liveness.ready`.
+    pub ready_ms: u64,
+    /// `lifecycle.liveness.hard_deadline_grace`.
+    pub grace_ms: u64,
+    /// `lifecycle.kill.term_after`.
+    pub term_ms: u64,
+    /// `lifecycle.kill.kill_after`.
+    pub kill_ms: u64,
+    /// `lifecycle.kill.exit_after_result`.
+    pub exit_ms: u64,
+    /// `lifecycle.drain_timeout`.
+    pub drain_ms: u64,
+    /// How many pids the machine has.
+    pub pids: u32,
+    /// Whether freed pids are taken at once by strangers.
+    pub strangers: bool,
+    /// Capacity of every pipe in bytes.
+    pub pipe: usize,
+    /// Longest read of a child's output by the driver, in bytes: short reads cut frames anywhere.
+    pub read: usize,
+    /// Longest ordinary delay of a notice.
+    pub jitter_ms: u64,
+    /// Whether a late driver hands over the `Tick` before what else is due.
+    pub tick_first: bool,
+}
+
+impl Default for Knobs {
+    /// The daemon's own defaults on a quick, roomy machine.
+    fn default() -> Knobs {
+        Knobs {
+            breadth: 8,
+            total: 64,
+            depth: 1,
+            burst: 8,
+            refill_ms: 2_000,
+            deadline_ms: 600_000,
+            ping_ms: 3_000,
+            pong_ms: 10_000,
+            progress_ms: 120_000,
+            ready_ms: 30_000,
+            grace_ms: 60_000,
+            term_ms: 5_000,
+            kill_ms: 2_000,
+            exit_ms: 5_000,
+            drain_ms: 25_000,
+            pids: 32,
+            strangers: false,
+            pipe: 65_536,
+            read: 65_536,
+            jitter_ms: 1,
+            tick_first: false,
+        }
+    }
+}
