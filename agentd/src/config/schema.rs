@@ -213,7 +213,7 @@ const DEFAULT_LIMITS: &[Key] = &[
     key("steps", Whole { min: 1, max: U32 }, "", "Model calls of a subagent; by default as `limits.run`."),
     key("tokens", Whole { min: 1, max: I64 }, "", "Tokens of a subagent; by default as `limits.run`."),
     key("deadline", Duration, "", "Time of a subagent; by default as `limits.run`."),
-    key("memory", Size, "", "Data memory of each process of a subagent."),
+    key("memory", Size, "", "Data memory of each process of a subagent; 32MiB or more."),
     key("cpu", Duration, "", "Processor time of each process of a subagent, in whole seconds."),
     later("usd"),
     later("pids"),

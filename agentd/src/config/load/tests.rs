@@ -97,7 +97,7 @@ mcp:
 limits:
   run: {steps: 1, tokens: 2, deadline: 3s, repeats: 0, tool_result_bytes: 4KiB}
   subagents: {breadth: 5, total: 6, depth: 0, rate: 7/8s}
-subagents: {defaults: {mode: detached, priority: low, limits: {steps: 9, tokens: 10, deadline: 11s, memory: 12MB, cpu: 13s}}}
+subagents: {defaults: {mode: detached, priority: low, limits: {steps: 9, tokens: 10, deadline: 11s, memory: 120MB, cpu: 13s}}}
 spawn: {env_passthrough: [LANG_PACK_*, EDITOR]}
 lifecycle:
   drain_timeout: 14s
@@ -142,7 +142,7 @@ observability: {log_level: trace, log_format: text}
     assert_eq!((config.subagents.rate.burst, config.subagents.rate.per), (7, Duration::from_secs(8)));
     assert_eq!((config.defaults.mode, config.defaults.priority), (Mode::Detached, Priority::Low));
     let limits = config.defaults.limits;
-    assert_eq!((limits.steps, limits.tokens, limits.memory), (Some(9), Some(10), Some(12_000_000)));
+    assert_eq!((limits.steps, limits.tokens, limits.memory), (Some(9), Some(10), Some(120_000_000)));
     assert_eq!((limits.deadline, limits.cpu), (Some(Duration::from_secs(11)), Some(Duration::from_secs(13))));
     assert_eq!(settings.env_passthrough, ["LANG_PACK_*", "EDITOR"]);
     let ms = Duration::from_millis;
