@@ -136,6 +136,24 @@ fn a_server_that_goes_away_is_a_tool_error_that_names_it() {
 }
 
 #[test]
+fn a_server_that_closes_its_input_with_a_call_in_hand_is_not_waited_for() {
+    // Answers the two requests of the start by their numbers, takes the call, and hears no more.
+    let script = r#"
+        read -r initialize
+        echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"deaf","version":"1"}}}'
+        read -r initialized
+        read -r list
+        echo '{"jsonrpc":"2.0","id":2,"result":{"tools":[{"name":"echo","inputSchema":{"type":"object"}}]}}'
+        read -r call
+        exec sleep 300 <&-
+    "#;
+    let mut rig = Rig::start(Run::new(call("s_echo", json!({}))).program("s", &["sh", "-c", script]));
+    let text = rig.completed();
+    assert!(text.contains("closed its input"), "{text}");
+    assert!(rig.end().0.success());
+}
+
+#[test]
 fn the_last_words_of_a_dead_server_are_told_but_not_its_secrets() {
     let rules = call("s_echo", json!({"text": "1"}));
     let script = "echo \"bad key $API_KEY\" >&2; exec \"$0\" --mode die-on-call";

@@ -49,6 +49,12 @@ pub(in crate::child) struct Setup {
     pub(in crate::child) clock: Clock,
 }
 
+/// Whether anybody can still read what a server is sent.
+enum Input {
+    Open,
+    Broken,
+}
+
 /// One server's thread.
 pub(in crate::child) struct Pump {
     index: usize,
@@ -124,11 +130,15 @@ impl Pump {
     pub(in crate::child) fn run(mut self) {
         self.settle();
         while let Some(mut lifeline) = self.lifeline.take() {
-            if let Err(e) = self.wait(&lifeline) {
-                // Without poll nothing can be known of the server any more.
-                self.over(&format!("its pipes cannot be watched: {e}"));
-                self.bury(lifeline);
-                break;
+            match self.wait(&lifeline) {
+                Ok(Input::Open) => {}
+                Ok(Input::Broken) => self.input_broke(),
+                Err(e) => {
+                    // Without poll nothing can be known of the server any more.
+                    self.over(&format!("its pipes cannot be watched: {e}"));
+                    self.bury(lifeline);
+                    break;
+                }
             }
             lifeline.write();
             self.write_server();
@@ -153,19 +163,25 @@ impl Pump {
     }
 
     /// Waits for any descriptor or for the next thing that is due.
-    fn wait(&self, lifeline: &Lifeline) -> io::Result<()> {
+    fn wait(&self, lifeline: &Lifeline) -> io::Result<Input> {
         let obituary = self.broken.map(|(at, _)| at + OBITUARY_WAIT);
         let until = self.client.poll_timeout().into_iter().chain(obituary).min();
-        let mut fds = vec![PollFd::from_borrowed_fd(self.bell.as_fd(), PollFlags::IN)];
+        let mut fds = Vec::with_capacity(5);
+        if let Some(stdin) = &self.stdin {
+            // Watched with nothing to write too: a server that closes its input after it took a call would
+            // otherwise be waited for until the call times out.
+            let out = if self.to_server.is_empty() { PollFlags::empty() } else { PollFlags::OUT };
+            fds.push(PollFd::new(stdin, out));
+        }
+        fds.push(PollFd::from_borrowed_fd(self.bell.as_fd(), PollFlags::IN));
         for readable in [&self.stdout, &self.stderr].into_iter().flatten() {
             fds.push(PollFd::new(readable, PollFlags::IN));
         }
-        if let Some(stdin) = self.stdin.as_ref().filter(|_| !self.to_server.is_empty()) {
-            fds.push(PollFd::new(stdin, PollFlags::OUT));
-        }
         let out = if lifeline.is_waiting() { PollFlags::OUT } else { PollFlags::empty() };
         fds.push(PollFd::new(lifeline, PollFlags::IN | out));
-        poll::wait_for(&mut fds, until.map(|at| self.clock.until(at)))
+        poll::wait_for(&mut fds, until.map(|at| self.clock.until(at)))?;
+        let broken = self.stdin.is_some() && fds[0].revents().contains(PollFlags::ERR);
+        Ok(if broken { Input::Broken } else { Input::Open })
     }
 
     fn take_orders(&mut self) {
@@ -255,10 +271,14 @@ impl Pump {
     fn write_server(&mut self) {
         let Some(stdin) = &mut self.stdin else { return };
         if write_some(stdin, &mut self.to_server).is_err() {
-            self.stdin = None;
-            self.to_server.clear();
-            self.broke("closed its input");
+            self.input_broke();
         }
+    }
+
+    fn input_broke(&mut self) {
+        self.stdin = None;
+        self.to_server.clear();
+        self.broke("closed its input");
     }
 
     fn read_stdout(&mut self, at_most: usize) {
