@@ -30,16 +30,7 @@ impl Memory {
 
 fn note(event: &str, fields: Value) -> Note {
     let Value::Object(fields) = fields else { panic!("an object") };
-    Note {
-        level: Level::Info,
-        event: event.to_owned(),
-        run_id: None,
-        handle: None,
-        node: None,
-        attempt: None,
-        trace_id: None,
-        fields: fields.into_iter().collect(),
-    }
+    Note { fields: fields.into_iter().collect(), ..Note::of_daemon(Level::Info, event) }
 }
 
 fn written(format: Format, notes: Vec<Note>) -> String {

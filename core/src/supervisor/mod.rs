@@ -270,16 +270,7 @@ impl From<NoteBuilder> for Action {
 }
 
 fn daemon_note(level: Level, event: &str) -> NoteBuilder {
-    NoteBuilder(Note {
-        level,
-        event: event.to_owned(),
-        run_id: None,
-        handle: None,
-        node: None,
-        attempt: None,
-        trace_id: None,
-        fields: BTreeMap::new(),
-    })
+    NoteBuilder(Note::of_daemon(level, event))
 }
 
 /// Whole milliseconds, for log fields and answers.
