@@ -73,11 +73,7 @@ fn configuration(folder: &Path) -> Result<Loaded, String> {
     let shown = folder.display();
     let here =
         std::env::current_dir().map_err(|error| format!("the current folder cannot be used: {error}"))?;
-    match std::fs::metadata(here.join(folder)) {
-        Ok(found) if found.is_dir() => {}
-        Ok(_) => return Err(format!("{shown} is not a folder")),
-        Err(error) => return Err(format!("{shown} cannot be used: {error}")),
-    }
+    super::folder(folder)?;
     let root = folder.to_str().ok_or_else(|| format!("the path {shown} is not UTF-8"))?;
     let text = json!({
         "agent": { "name": "demo", "workspace": root },
