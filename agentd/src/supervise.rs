@@ -106,14 +106,16 @@ impl Supervisor {
         Ok(Supervisor { config, settings, log, journal, signals: Some(signals), before, clock })
     }
 
-    /// Runs one prompt to its end, everything it started included.
-    pub fn run(&mut self, prompt: String) -> Result<Outcome, Error> {
+    /// Runs one prompt to its end, everything it started included. `answered` is given the answer the moment there
+    /// is one, while runs that nobody waits for may go on; it must not block, and what was used may still grow.
+    pub fn run(&mut self, prompt: String, answered: &mut dyn FnMut(&ResultObject)) -> Result<Outcome, Error> {
         let signals = self.signals.take().ok_or(Error::Spent)?;
         let image = Image::own(child_environment(&self.settings.env_passthrough));
         let options = Options::new(image, Some(signals))?;
         options.poster().post(Event::PromptSubmitted { text: prompt })?;
         let mut core = Core::new(self.config.clone(), beginning(&self.clock));
-        let mut around = Surroundings { log: &self.log, journal: &mut self.journal, delivered: None };
+        let mut around =
+            Surroundings { log: &self.log, journal: &mut self.journal, answered, delivered: None };
         let ended = agentd_io_mio::run(&mut core, &mut around, options)?;
         let (result, fault) = around.delivered.unzip();
         let result = result.map(|result| ResultObject { usage: ended.usage, ..result });
@@ -148,6 +150,7 @@ impl Supervisor {
 struct Surroundings<'a> {
     log: &'a Log,
     journal: &'a mut Option<Journal>,
+    answered: &'a mut dyn FnMut(&ResultObject),
     delivered: Option<(ResultObject, Option<FailKind>)>,
 }
 
@@ -167,6 +170,7 @@ impl Outside for Surroundings<'_> {
     }
 
     fn deliver(&mut self, result: &ResultObject, fault: Option<FailKind>) {
+        (self.answered)(result);
         self.delivered = Some((result.clone(), fault));
     }
 

@@ -3,6 +3,8 @@
 
 mod scripted;
 
+use agentd_core::agent::Terminal;
+use agentd_core::wire::message::Role;
 use scripted::{Answer, BUILTIN, Script};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -276,8 +278,13 @@ fn the_word_comes_from_the_prompt() {
     let script = Script::new(BUILTIN, &["list", "grep"], &tools);
     for prompt in ["", "hello", "a broken \"\\q\" quote", "an empty \"\" one", "\n\nthree \"abc\" lines"] {
         let answer = script.answer(prompt);
-        assert!(answer.starts_with("error: mentioned on 1 of 5 lines"), "{prompt:?}: {answer}");
-        assert!(answer.contains("-e error -- . | wc -l"), "{prompt:?}: {answer}");
+        assert!(
+            answer.starts_with("TODO: mentioned on 1 of 5 lines, in 1 text file;"),
+            "{prompt:?}: {answer}"
+        );
+        let note = "\nThe prompt names no word in double quotes, so it is the default, TODO.\n";
+        assert!(answer.contains(note), "{prompt:?}: {answer}");
+        assert!(answer.contains("-e TODO -- . | wc -l"), "{prompt:?}: {answer}");
     }
     let answer = script.answer("count \"abc\" please\nand more\nFolder: \"/a b\"\n");
     assert!(answer.contains("-e abc -- '/a b' | wc -l"), "{answer}");
@@ -298,22 +305,95 @@ fn what_could_not_be_counted_is_said() {
     };
     let mut script = Script::new(BUILTIN, &["list", "grep"], &tools);
     script.refuse = Some(1);
-    let answer = script.answer("x");
+    let answer = partial(&script, "\"error\"");
     assert_eq!(table(&answer)["total"], [2, 2, 2]);
-    assert!(answer.contains("counted by 3 subagents."), "{answer}");
+    let headline = "error: mentioned on at least 2 of the 2 lines that could be counted, in 2 text files; \
+                    counted by 3 subagents.\n";
+    assert!(answer.starts_with(headline), "{answer}");
     assert!(answer.contains("\nNot counted: b: 8 of 8 subagents are running\n"), "{answer}");
     assert!(answer.contains("\nNot counted: d: cannot open \"d\": permission denied\n"), "{answer}");
     // No list at all.
     let tools = |_: &str, _: &Value| (true, json!("the server is gone"));
     let script = Script::new(BUILTIN, &["list", "grep"], &tools);
-    assert_eq!(script.answer("x"), "The folder cannot be looked at: the server is gone");
+    assert_eq!(partial(&script, "x"), "The folder cannot be looked at: the server is gone");
+}
+
+/// An answer that says itself that it is not a full one.
+fn partial(script: &Script<'_>, prompt: &str) -> String {
+    match script.run(Role::Worker, prompt, None) {
+        Terminal::Result(result) if result.partial => result.text.expect("an answer"),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn what_a_search_could_not_read_makes_the_answer_partial_and_a_binary_file_does_not() {
+    let root = tempfile::tempdir().unwrap();
+    fs::write(root.path().join("a"), "TODO\n").unwrap();
+    for (reason, said) in [
+        ("unreadable", "\nNot counted: 1 file or folder that cannot be read.\n"),
+        ("unreadable_folders", "\nNot counted: 1 file or folder that cannot be read.\n"),
+        ("long_line", "\nNot counted: 1 file with a line over 64 MiB.\n"),
+        ("binary", "\nLeft out, as by that command: 1 binary.\n"),
+    ] {
+        // The second time the list is cut, and one search over the whole decides.
+        for cut in [false, true] {
+            let tools = |tool: &str, args: &Value| {
+                let (error, mut value) = files(root.path(), tool, args);
+                if tool == "grep" {
+                    value["skipped"][reason] = 1.into();
+                } else {
+                    value["truncated"] = cut.into();
+                }
+                (error, value)
+            };
+            let script = Script::new(BUILTIN, &["list", "grep"], &tools);
+            let headline = if reason == "binary" {
+                "TODO: mentioned on 1 of 1 line, in 1 text file; counted by 1 subagent.\n"
+            } else {
+                "TODO: mentioned on at least 1 of the 1 line that could be counted, in 1 text file; \
+                 counted by 1 subagent.\n"
+            };
+            let answer = if reason == "binary" { script.answer("x") } else { partial(&script, "x") };
+            assert!(answer.starts_with(headline) && answer.contains(said), "{reason} {cut}: {answer}");
+        }
+    }
+}
+
+#[test]
+fn a_search_over_the_whole_makes_up_for_a_subagent_and_its_failure_is_told() {
+    let root = tempfile::tempdir().unwrap();
+    fs::write(root.path().join("a"), "TODO\n").unwrap();
+    fs::write(root.path().join("b"), "TODO\n").unwrap();
+    for whole_fails in [false, true] {
+        let tools = |tool: &str, args: &Value| {
+            if tool == "grep" && args["path"] == "." && whole_fails {
+                return (true, json!("the server is gone"));
+            }
+            let (error, mut value) = files(root.path(), tool, args);
+            if tool == "list" {
+                value["truncated"] = true.into();
+            }
+            (error, value)
+        };
+        let mut script = Script::new(BUILTIN, &["list", "grep"], &tools);
+        script.refuse = Some(0);
+        if whole_fails {
+            let answer = partial(&script, "x");
+            assert!(answer.starts_with("TODO: mentioned on at least 1 of "), "{answer}");
+            assert!(answer.contains("\nNot counted: a: 8 of 8"), "{answer}");
+        } else {
+            let answer = script.answer("x");
+            assert!(answer.starts_with("TODO: mentioned on 2 of 2 lines"), "{answer}");
+        }
+    }
 }
 
 #[test]
 fn tools_with_a_prefix_are_found() {
     let root = tempfile::tempdir().unwrap();
-    fs::write(root.path().join("a"), "error\n").unwrap();
+    fs::write(root.path().join("a"), "TODO\n").unwrap();
     let tools = |tool: &str, args: &Value| files(root.path(), tool.trim_start_matches("files."), args);
     let script = Script::new(BUILTIN, &["files.list", "files.grep"], &tools);
-    assert!(script.answer("x").starts_with("error: mentioned on 1 of 1 lines"));
+    assert!(script.answer("x").starts_with("TODO: mentioned on 1 of 1 line,"));
 }

@@ -101,7 +101,7 @@ pub enum Event {
         seq: u64,
         /// What the store said.
         error: String,
-        /// It may succeed later.
+        /// It may succeed later (full, locked, read-only); `false` only where no later try can.
         retryable: bool,
     },
     /// The supervisor itself got a signal.

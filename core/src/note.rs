@@ -39,6 +39,22 @@ pub struct Note {
     pub fields: BTreeMap<String, serde_json::Value>,
 }
 
+impl Note {
+    /// A note about the daemon itself, without fields.
+    pub fn of_daemon(level: Level, event: &str) -> Note {
+        Note {
+            level,
+            event: event.to_owned(),
+            run_id: None,
+            handle: None,
+            node: None,
+            attempt: None,
+            trace_id: None,
+            fields: BTreeMap::new(),
+        }
+    }
+}
+
 /// Every event name the program logs, with its meaning. The documents list the same, and a test holds both.
 pub mod names {
     /// Name and meaning, sorted by name.
@@ -49,6 +65,7 @@ pub mod names {
         ("child.after_terminal", "a child sent frames after its terminal one; they are dropped"),
         ("child.event", "a child's own event under a name that is not its kind to use"),
         ("child.exit", "a child's process ended, and how"),
+        ("child.ignored", "frame types and keys of a newer child that this version does not know, counted"),
         ("child.late_result", "a result came after the run's outcome was decided; it is dropped"),
         ("child.protocol_error", "a child broke the control protocol and is killed"),
         ("child.ready", "a child has read its first frame"),

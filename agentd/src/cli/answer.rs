@@ -5,6 +5,7 @@ use crate::supervise::{self, Supervisor};
 use agentd_core::record::{ResultObject, UsageSum};
 use serde_json::Value;
 use std::io::{self, ErrorKind, Write};
+use std::thread::{self, JoinHandle};
 
 /// The answer for a person or a pipe: text as it is, anything else as one line of JSON, nothing when there is
 /// none.
@@ -40,16 +41,50 @@ pub(super) fn cost(result: &ResultObject) -> String {
     )
 }
 
-/// Prints the answer, ends the supervisor and gives the exit code: `code`, unless the answer could not be printed.
-/// What is said of that goes through the log, like all a supervisor says: whoever stopped reading stderr must not
-/// keep the process from its end.
-pub(super) fn deliver(supervisor: Supervisor, text: &str, code: u8) -> u8 {
-    let printed = print(text);
-    if let Err(error) = &printed {
-        supervisor.print(format!("agentd: the answer cannot be written to stdout: {error}"));
+/// An answer on its way to stdout while runs that nobody waits for go on. A thread of its own writes it: a reader
+/// that does not read must not keep the supervisor from its work.
+#[derive(Debug, Default)]
+pub(super) struct Printing {
+    thread: Option<JoinHandle<io::Result<()>>>,
+    /// Where there is no thread to be had, at the end.
+    later: Option<String>,
+}
+
+impl Printing {
+    /// Begins to print.
+    pub(super) fn begin(&mut self, text: String) {
+        let theirs = text.clone();
+        match thread::Builder::new().name("agentd:answer".into()).spawn(move || print(&theirs)) {
+            Ok(thread) => self.thread = Some(thread),
+            Err(_) => self.later = Some(text),
+        }
     }
+
+    /// Waits until it is printed, and says whether it could be.
+    pub(super) fn end(self) -> io::Result<()> {
+        match (self.thread, self.later) {
+            (Some(thread), _) => {
+                thread.join().unwrap_or_else(|_| Err(io::Error::other("the thread that prints it ended")))
+            }
+            (None, Some(text)) => print(&text),
+            (None, None) => Ok(()),
+        }
+    }
+}
+
+/// Ends the supervisor and gives the exit code: `code`, unless the answer could not be printed.
+pub(super) fn end(supervisor: Supervisor, printed: &io::Result<()>, code: u8) -> u8 {
+    report(&supervisor, printed);
     supervisor.close();
     if printed.is_ok() { code } else { exit::FAILED }
+}
+
+/// Says that an answer could not be printed. It goes through the log, like all a supervisor says: whoever stopped
+/// reading stderr must not keep the process from its end.
+pub(super) fn report(supervisor: &Supervisor, printed: &io::Result<()>) {
+    if let Err(error) = printed {
+        supervisor.print(format!("agentd: the answer cannot be written to stdout: {error}"));
+    }
 }
 
 /// Ends a supervisor whose loop could not go on.
@@ -74,6 +109,11 @@ fn line(text: &str) -> String {
 
 fn counted(n: u32, what: &str) -> String {
     format!("{n} {what}{}", if n == 1 { "" } else { "s" })
+}
+
+/// `1 process`, `2 processes`.
+pub(super) fn processes(n: usize) -> String {
+    format!("{n} process{}", if n == 1 { "" } else { "es" })
 }
 
 fn tokens(usage: &UsageSum) -> String {

@@ -33,9 +33,11 @@ pub(super) fn demo(args: &DemoArgs) -> u8 {
 fn delegated(mut supervisor: Supervisor, args: &DemoArgs) -> u8 {
     // The playbook reads both as JSON strings; the folder is for the command that confirms its answer.
     let (word, folder) = (Value::from(args.pattern.as_str()), json!(args.folder.to_string_lossy()));
-    let ran = supervisor.run(format!(
+    let prompt = format!(
         "How many text files, lines, and lines that mention {word} are below each entry of this folder?\nFolder: {folder}"
-    ));
+    );
+    // Printed at the end, with the count of what is left: this playbook waits for all it starts.
+    let ran = supervisor.run(prompt, &mut |_| {});
     let outcome = match ran {
         Ok(outcome) => outcome,
         Err(error) => return answer::failed(supervisor, &error),
@@ -56,14 +58,14 @@ fn delegated(mut supervisor: Supervisor, args: &DemoArgs) -> u8 {
     };
     let text = match &outcome.result {
         Some(result) if args.json => answer::object(result, &[("processes_left", left.into())]),
-        Some(result) => format!("{}{left} processes left\n", answer::text(result)),
-        None => format!("{left} processes left\n"),
+        Some(result) => format!("{}{} left\n", answer::text(result), answer::processes(left)),
+        None => format!("{} left\n", answer::processes(left)),
     };
     let code = match exit::code(&outcome) {
         exit::COMPLETED if left > 0 => exit::FAILED,
         code => code,
     };
-    answer::deliver(supervisor, &text, code)
+    answer::end(supervisor, &answer::print(&text), code)
 }
 
 /// The demo's configuration, read as any other.
@@ -71,11 +73,7 @@ fn configuration(folder: &Path) -> Result<Loaded, String> {
     let shown = folder.display();
     let here =
         std::env::current_dir().map_err(|error| format!("the current folder cannot be used: {error}"))?;
-    match std::fs::metadata(here.join(folder)) {
-        Ok(found) if found.is_dir() => {}
-        Ok(_) => return Err(format!("{shown} is not a folder")),
-        Err(error) => return Err(format!("{shown} cannot be used: {error}")),
-    }
+    super::folder(folder)?;
     let root = folder.to_str().ok_or_else(|| format!("the path {shown} is not UTF-8"))?;
     let text = json!({
         "agent": { "name": "demo", "workspace": root },

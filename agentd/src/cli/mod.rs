@@ -9,9 +9,10 @@ mod run;
 mod serve_files;
 
 use crate::config::LogFormat;
+use agentd_core::preview::preview;
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Runs LLM agents whose subagents are supervised OS processes.
@@ -21,6 +22,9 @@ struct Cli {
     #[command(subcommand)]
     command: Command,
 }
+
+/// Bytes of a path in a message.
+const SHOWN_BYTES: usize = 4096;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -148,6 +152,16 @@ pub(crate) fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Check(args) => check::check(args),
         Command::Mcp(McpArgs { command: McpCommand::ServeFiles(args) }) => serve_files::serve_files(&args),
     })
+}
+
+/// Says why what an argument names cannot be used as a folder.
+fn folder(path: &Path) -> Result<(), String> {
+    let shown = preview(path.as_os_str().as_encoded_bytes(), SHOWN_BYTES);
+    match std::fs::metadata(path) {
+        Ok(found) if found.is_dir() => Ok(()),
+        Ok(_) => Err(format!("{shown} is not a folder")),
+        Err(error) => Err(format!("{shown} cannot be used: {error}")),
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! `agentd run`: one prompt, one answer.
 
-use super::{RunArgs, answer, exit};
+use super::answer::{self, Printing};
+use super::{RunArgs, exit};
 use crate::config::{self, Flags, Loaded, LogFormat, Sources};
 use crate::log::Format;
 use crate::supervise::{self, Outcome, Supervisor};
@@ -35,19 +36,28 @@ pub(super) fn run(args: RunArgs) -> u8 {
 }
 
 fn answered(mut supervisor: Supervisor, prompt: String, format: Format, json: bool) -> u8 {
-    let outcome = match supervisor.run(prompt) {
+    let mut printing = Printing::default();
+    // The object is printed at the end, when its sums are final.
+    let ran = supervisor.run(prompt, &mut |result| {
+        if !json {
+            printing.begin(answer::text(result));
+        }
+    });
+    let outcome = match ran {
         Ok(outcome) => outcome,
-        Err(error) => return answer::failed(supervisor, &error),
+        Err(error) => {
+            answer::report(&supervisor, &printing.end());
+            return answer::failed(supervisor, &error);
+        }
     };
     if format == Format::Text {
         afterword(&outcome).into_iter().for_each(|line| supervisor.print(line));
     }
-    let text = match &outcome.result {
-        Some(result) if json => answer::object(result, &[]),
-        Some(result) => answer::text(result),
-        None => String::new(),
+    let printed = match &outcome.result {
+        Some(result) if json => answer::print(&answer::object(result, &[])),
+        Some(_) | None => printing.end(),
     };
-    answer::deliver(supervisor, &text, exit::code(&outcome))
+    answer::end(supervisor, &printed, exit::code(&outcome))
 }
 
 fn load(files: Vec<std::path::PathBuf>, flags: Flags) -> Result<Loaded, String> {
@@ -88,7 +98,10 @@ fn afterword(outcome: &Outcome) -> Vec<String> {
         lines.push(answer::cost(result));
     }
     if outcome.leaked > 0 {
-        lines.push(format!("{} processes could not be killed", outcome.leaked));
+        lines.push(format!(
+            "{} could not be killed",
+            answer::processes(usize::try_from(outcome.leaked).unwrap_or(usize::MAX))
+        ));
     }
     lines
 }

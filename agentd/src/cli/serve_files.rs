@@ -9,6 +9,10 @@ pub(super) fn serve_files(args: &ServeFilesArgs) -> u8 {
         eprintln!("agentd: cannot ignore SIGXFSZ: {error}");
         return exit::FAILED;
     }
+    if let Err(said) = super::folder(&args.root) {
+        eprintln!("agentd: {said}");
+        return exit::USAGE;
+    }
     match crate::files::serve(&args.root, args.write, io::stdin().lock(), io::stdout().lock()) {
         Ok(()) => exit::COMPLETED,
         Err(error) => {

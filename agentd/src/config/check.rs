@@ -2,6 +2,7 @@
 //! built yet. Every text is checked by itself, before they are merged, so that no fault hides behind another
 //! file. What needs more than one key is `read`'s.
 
+use super::hint;
 use super::nearest::nearest;
 use super::problem::{Code, Problem};
 use super::schema::{self, Key, Shape, TAGS, join};
@@ -129,7 +130,7 @@ impl Checker<'_> {
         if let Some(fault) = fault {
             let problem =
                 Problem::at(&node.place, path, Code::InvalidValue, fault).accepted(shape.accepted());
-            self.problems.push(match unit_hint(text, shape) {
+            self.problems.push(match hint::of(text, shape) {
                 Some(hint) => problem.hint(hint),
                 None => problem,
             });
@@ -151,11 +152,16 @@ impl Checker<'_> {
         }
         let bare: String = text.chars().filter(|c| !matches!(c, '_' | ',' | '\'')).collect();
         let negative = bare.strip_prefix('-').is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_digit()));
-        let fault =
-            if negative { format!("{} is negative", clip(text)) } else { format!("is {}", node.seen()) };
+        let fault = if negative {
+            format!("{} is negative", clip(text))
+        } else {
+            format!("expected a whole number, saw {}", node.seen())
+        };
         let problem = Problem::at(&node.place, path, Code::WrongType, fault).accepted(shape.accepted());
-        let is_digits = !bare.is_empty() && bare.bytes().all(|b| b.is_ascii_digit());
-        self.problems.push(if is_digits { problem.hint(format!("write {}", clip(&bare))) } else { problem });
+        self.problems.push(match hint::whole(&bare) {
+            Some(hint) => problem.hint(hint),
+            None => problem,
+        });
     }
 
     fn word(&mut self, node: &Node, scalar: &Scalar, words: &[&str], later: &[&str], path: &str) {
@@ -166,7 +172,14 @@ impl Checker<'_> {
         let problem = if later.contains(&text) {
             Problem::at(&node.place, path, Code::NotBuilt, format!("{text} is not built yet"))
         } else {
-            Problem::at(&node.place, path, Code::InvalidValue, format!("is {}", node.seen()))
+            let expected =
+                if let [word] = words { (*word).to_owned() } else { format!("one of {}", words.join(", ")) };
+            Problem::at(
+                &node.place,
+                path,
+                Code::InvalidValue,
+                format!("expected {expected}, saw {}", node.seen()),
+            )
         };
         let problem = problem.accepted(words.join(", "));
         self.problems.push(match nearest(text, words.iter().copied()) {
@@ -184,7 +197,7 @@ impl Checker<'_> {
         match scalar.kind() {
             Kind::Null => self.wrong_type(node, path, "text", accepted),
             Kind::Bool(_) => {
-                let fault = format!("expected text, seen {}", node.seen());
+                let fault = format!("expected text, saw {}", node.seen());
                 let problem = Problem::at(&node.place, path, Code::WrongType, fault).accepted(accepted);
                 self.problems.push(problem.hint("put it in quotes to make it text"));
             }
@@ -279,7 +292,7 @@ impl Checker<'_> {
     }
 
     fn wrong_type(&mut self, node: &Node, path: &str, expected: &str, accepted: &str) {
-        let fault = format!("expected {expected}, seen {}", node.seen());
+        let fault = format!("expected {expected}, saw {}", node.seen());
         self.problems.push(Problem::at(&node.place, path, Code::WrongType, fault).accepted(accepted));
     }
 }
@@ -295,21 +308,6 @@ fn elsewhere(name: &str) -> Option<String> {
     let mut found = schema::leaves().into_iter().filter(|leaf| leaf.key.name == name);
     match (found.next(), found.next()) {
         (Some(leaf), None) => Some(leaf.path),
-        _ => None,
-    }
-}
-
-/// What a person probably meant by a text that is no duration or size.
-fn unit_hint(text: &str, shape: &Shape) -> Option<String> {
-    let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-    match shape {
-        Shape::Duration if digits => {
-            Some(format!("give it a unit: {0}s for seconds, {0}m for minutes", clip(text)))
-        }
-        Shape::Size if digits => Some(format!("give it a unit: {0}B, {0}KiB or {0}MB", clip(text))),
-        Shape::Duration | Shape::Size if text.contains('.') => {
-            Some("use a whole number of a smaller unit".into())
-        }
         _ => None,
     }
 }

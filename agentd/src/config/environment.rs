@@ -88,7 +88,18 @@ pub(crate) fn nest(path: &str, node: Node) -> Node {
     })
 }
 
+/// Whether a variable names something in a section that is not built yet.
+fn is_inside(name: &str, leaf: &Leaf) -> bool {
+    let rest = name.strip_prefix(&variable(&leaf.path));
+    matches!(leaf.key.shape, Shape::Later) && rest.is_some_and(|rest| rest.starts_with('_'))
+}
+
 fn unknown(name: &str, leaves: &[Leaf]) -> Problem {
+    if let Some(leaf) = leaves.iter().find(|leaf| is_inside(name, leaf)) {
+        return Problem::of_file(format!("${name}"), Code::NotBuilt, "is not built yet")
+            .key(&leaf.path)
+            .hint("unset it: this version of agentd does not act on it");
+    }
     let names: Vec<String> = leaves
         .iter()
         .filter(|leaf| !matches!(leaf.key.shape, Shape::Later))

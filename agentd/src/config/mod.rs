@@ -9,6 +9,7 @@ mod check;
 #[cfg(test)]
 mod docs;
 mod environment;
+mod hint;
 mod json;
 mod load;
 mod merge;

@@ -2,6 +2,7 @@
 //! and what to do. Collected, never thrown: a load reports every problem it can find in one go.
 
 use super::source::Place;
+use agentd_core::preview::preview;
 use serde::Serialize;
 use std::fmt;
 
@@ -10,6 +11,9 @@ const SHOWN: usize = 100;
 
 /// Characters of a source line that are shown before and from a place; a longer line is cut.
 const AROUND: (usize, usize) = (60, 80);
+
+/// Bytes that the escape of one byte can take: `\u{202e}` stands for three, `\u{7f}` for one.
+const ESCAPED: usize = 8;
 
 /// One problem. `line` and `column` count from 1; both are 0 when it has no place in a text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -130,28 +134,38 @@ impl Problem {
 impl fmt::Display for Problem {
     /// `file:line:column: path: message`, `agentd` where there is no file, the line, a caret, and what to do.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.file.is_empty() { "agentd" } else { &self.file })?;
+        f.write_str(&if self.file.is_empty() { "agentd".to_owned() } else { printable(&self.file) })?;
         if self.line > 0 {
             write!(f, ":{}:{}", self.line, self.column)?;
         }
         f.write_str(": ")?;
         if !self.path.is_empty() {
-            write!(f, "{}: ", self.path)?;
+            write!(f, "{}: ", printable(&self.path))?;
         }
-        writeln!(f, "{}", self.message)?;
+        writeln!(f, "{}", lines(&self.message))?;
         if let Some(shown) = &self.shown {
             let gutter = self.line.to_string();
             writeln!(f, "  {gutter} | {}", shown.text)?;
             writeln!(f, "  {:1$} | {2}", "", gutter.len(), shown.carets)?;
         }
         if let Some(accepted) = &self.accepted {
-            writeln!(f, "  accepted: {accepted}")?;
+            writeln!(f, "  accepted: {}", lines(accepted))?;
         }
         if let Some(hint) = &self.hint {
-            writeln!(f, "  hint: {hint}")?;
+            writeln!(f, "  hint: {}", lines(hint))?;
         }
         Ok(())
     }
+}
+
+/// A text of somebody's in one line, without anything a terminal would act on.
+fn printable(text: &str) -> String {
+    preview(text, text.len().saturating_mul(ESCAPED))
+}
+
+/// What agentd says, which may have several lines, with what it quotes.
+fn lines(text: &str) -> String {
+    text.split('\n').map(printable).collect::<Vec<_>>().join("\n")
 }
 
 impl Shown {
@@ -238,6 +252,16 @@ mod tests {
     fn control_characters_of_a_line_do_not_reach_the_terminal() {
         let text = problem("a\u{1b}[31m: 1", 1, 1, 1).to_string();
         assert!(!text.contains('\u{1b}'), "{text:?}");
+        let place = Place::start(&Source::file(Path::new("a\u{1b}[2J"), 0, String::new()));
+        let text =
+            Problem::at(&place, "agent.\u{1b}[1m\n", Code::UnknownKey, "a \u{7f} line\nand \u{202e} more")
+                .accepted("\u{1}")
+                .hint("\0");
+        assert_eq!(
+            text.to_string(),
+            "a\\u{1b}[2J:1:1: agent.\\u{1b}[1m\\n: a \\u{7f} line\nand \\u{202e} more\n  1 | \n    | ^\n  \
+             accepted: \\u{1}\n  hint: \\u{0}\n"
+        );
     }
 
     #[test]

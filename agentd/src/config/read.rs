@@ -15,10 +15,14 @@ use agentd_core::config::{
     Config, Kill, LimitOverrides, Liveness, Priority, Rate, SpawnDefaults, SubagentLimits,
 };
 use agentd_core::note::Level;
+use agentd_core::preview::preview;
 use agentd_core::units;
 use agentd_core::wire::message::{Mode, RunLimits};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+/// Bytes of a path in a message.
+const SHOWN_BYTES: usize = 4096;
 
 /// What reading needs besides the tree.
 pub(crate) struct Reader<'a> {
@@ -142,14 +146,15 @@ impl Reader<'_> {
         let folder = self.absolute(&folder);
         let fault = match std::fs::metadata(&folder) {
             Ok(found) if found.is_dir() => return Some(folder),
-            Ok(_) => format!("{} is not a folder", folder.display()),
-            Err(error) => format!("{} cannot be used: {error}", folder.display()),
+            Ok(_) => format!("{} is not a folder", shown(&folder)),
+            Err(error) => format!("{} cannot be used: {error}", shown(&folder)),
         };
-        self.problems.push(
-            Problem::at(place, path, Code::Unreadable, fault)
-                .accepted("a folder that exists")
-                .hint(relative_to(place)),
-        );
+        let problem = Problem::at(place, path, Code::Unreadable, fault).accepted("a folder that exists");
+        let written = values.text(name).unwrap_or_default();
+        self.problems.push(match relative_to(place, written) {
+            Some(hint) => problem.hint(hint),
+            None => problem,
+        });
         None
     }
 
@@ -175,13 +180,20 @@ impl Reader<'_> {
 }
 
 /// How a relative path was understood.
-fn relative_to(place: &Place) -> String {
+fn relative_to(place: &Place, path: &str) -> Option<String> {
     let folder = place.source.folder();
-    if folder.as_os_str().is_empty() {
-        "relative paths start from the current folder here".to_owned()
+    if Path::new(path).is_absolute() {
+        None
+    } else if folder.as_os_str().is_empty() {
+        Some("relative paths start from the current folder here".to_owned())
     } else {
-        format!("relative paths start from {}, the folder of the file", folder.display())
+        Some(format!("relative paths start from {}, the folder of the file", shown(folder)))
     }
+}
+
+/// A path in a message.
+fn shown(path: &Path) -> String {
+    preview(path.as_os_str().as_encoded_bytes(), SHOWN_BYTES)
 }
 
 fn run_limits(values: &Values<'_>) -> RunLimits {

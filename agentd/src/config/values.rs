@@ -61,7 +61,10 @@ impl<'a> Values<'a> {
     /// A path as its source means it, and where it is written.
     pub(crate) fn path(&self, name: &str) -> Option<(PathBuf, &'a Place)> {
         let place = &self.written(name)?.place;
-        self.scalar(name).map(|scalar| (place.resolve(&scalar.text), place))
+        // What holds a NUL was found at fault, and would be found again.
+        self.scalar(name)
+            .filter(|scalar| !scalar.text.contains('\0'))
+            .map(|scalar| (place.resolve(&scalar.text), place))
     }
 
     /// A truth value.

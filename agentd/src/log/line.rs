@@ -97,6 +97,7 @@ fn text(now: Wall, note: &Note, out: &mut Vec<u8>) {
 fn progress(note: &Note, out: &mut Vec<u8>) {
     let who = note.handle.map_or_else(|| "the conversation".to_owned(), |handle| handle.to_string());
     let field = |key: &str| note.fields.get(key).map(shown);
+    let number = |key: &str| note.fields.get(key).and_then(Value::as_u64);
     let line = match note.event.as_str() {
         "worker.spawn" | "subagent.spawn" => match field("pid") {
             Some(pid) => format!("{who} started (process {pid})"),
@@ -109,6 +110,16 @@ fn progress(note: &Note, out: &mut Vec<u8>) {
                 None => format!("{who} {status}"),
             }
         }
+        "drain.start" => {
+            let within =
+                number("timeout_ms").map_or_else(String::new, |ms| format!(" for up to {}", span(ms)));
+            format!("stopping: what runs may finish{within}; Ctrl-C again ends it now")
+        }
+        "drain.forced" => match number("live") {
+            Some(1) => "stopping now: 1 run is killed".to_owned(),
+            Some(live) => format!("stopping now: {live} runs are killed"),
+            None => "stopping now: what runs is killed".to_owned(),
+        },
         _ if note.level <= Level::Warn => match field("error") {
             Some(error) => format!("{}: {}: {error}", level(note.level), plain(&note.event)),
             None => format!("{}: {}", level(note.level), plain(&note.event)),
@@ -116,6 +127,15 @@ fn progress(note: &Note, out: &mut Vec<u8>) {
         _ => return,
     };
     out.extend_from_slice(line.as_bytes());
+}
+
+/// Milliseconds for people: `25 s`, `1.5 s`, `200 ms`.
+fn span(ms: u64) -> String {
+    match (ms / 1000, ms % 1000) {
+        (0, _) => format!("{ms} ms"),
+        (seconds, 0) => format!("{seconds} s"),
+        (seconds, rest) => format!("{seconds}.{} s", format!("{rest:03}").trim_end_matches('0')),
+    }
 }
 
 fn level(level: Level) -> &'static str {

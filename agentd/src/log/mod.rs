@@ -83,19 +83,7 @@ impl Log {
     /// Queues a note that has no run.
     pub fn say(&self, now: Wall, level: Level, event: &str, fields: &[(&str, serde_json::Value)]) {
         let fields = fields.iter().map(|(key, value)| ((*key).to_owned(), value.clone()));
-        self.note(
-            now,
-            Note {
-                level,
-                event: event.to_owned(),
-                run_id: None,
-                handle: None,
-                node: None,
-                attempt: None,
-                trace_id: None,
-                fields: fields.collect::<BTreeMap<_, _>>(),
-            },
-        );
+        self.note(now, Note { fields: fields.collect(), ..Note::of_daemon(level, event) });
     }
 
     /// Queues a line for people, whatever the level and format.

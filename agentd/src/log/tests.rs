@@ -30,16 +30,7 @@ impl Memory {
 
 fn note(event: &str, fields: Value) -> Note {
     let Value::Object(fields) = fields else { panic!("an object") };
-    Note {
-        level: Level::Info,
-        event: event.to_owned(),
-        run_id: None,
-        handle: None,
-        node: None,
-        attempt: None,
-        trace_id: None,
-        fields: fields.into_iter().collect(),
-    }
+    Note { fields: fields.into_iter().collect(), ..Note::of_daemon(Level::Info, event) }
 }
 
 fn written(format: Format, notes: Vec<Note>) -> String {
@@ -106,12 +97,21 @@ fn progress_tells_starts_ends_and_troubles_only() {
             sub("subagent.result", json!({"status": "failed", "error": "no reply"})),
             note("worker.result", json!({"status": "completed", "error": null})),
             Note { level: Level::Warn, ..note("store.failed", json!({"error": "disk full"})) },
+            note("drain.start", json!({"signal": "SIGINT", "live": 2, "timeout_ms": 25_000})),
+            note("drain.start", json!({"timeout_ms": 1_500})),
+            note("drain.start", json!({"timeout_ms": 200})),
+            Note { level: Level::Warn, ..note("drain.forced", json!({"live": 1})) },
+            Note { level: Level::Warn, ..note("drain.forced", json!({"live": 2})) },
         ],
     );
     assert_eq!(
         text,
         "the conversation started (process 9)\nsub-3 started (process 10)\nsub-3 failed: \"no reply\"\n\
-         the conversation completed\nwarn: store.failed: \"disk full\"\n"
+         the conversation completed\nwarn: store.failed: \"disk full\"\n\
+         stopping: what runs may finish for up to 25 s; Ctrl-C again ends it now\n\
+         stopping: what runs may finish for up to 1.5 s; Ctrl-C again ends it now\n\
+         stopping: what runs may finish for up to 200 ms; Ctrl-C again ends it now\n\
+         stopping now: 1 run is killed\nstopping now: 2 runs are killed\n"
     );
 }
 

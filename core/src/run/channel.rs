@@ -5,7 +5,7 @@ use crate::bytes::Bytes;
 use crate::error::ProtocolError;
 use crate::limits;
 use crate::wire::message::{Down, Up};
-use crate::wire::{Decoded, Encoder, UpDecoder};
+use crate::wire::{Decoded, Encoder, Ignored, UpDecoder};
 
 /// One child's channel.
 #[derive(Debug)]
@@ -72,6 +72,9 @@ impl Channel {
                     }
                     return Some(Ok(up));
                 }
+                Ok(Decoded::Ignored) if self.first => {
+                    return Some(Err(self.break_with("the first frame must be `ready` or `failed`")));
+                }
                 Ok(Decoded::Ignored) => {}
                 Err(e) => {
                     self.broken = true;
@@ -80,6 +83,11 @@ impl Channel {
             }
         }
         None
+    }
+
+    /// What a newer child said that this version does not know (S2.3).
+    pub fn ignored(&self) -> Ignored {
+        self.decoder.ignored()
     }
 
     /// Whether stdout ended in the middle of a frame.

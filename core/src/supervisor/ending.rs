@@ -138,12 +138,13 @@ impl Core {
     pub(super) fn stored(&mut self, seq: u64, out: &mut Actions) {
         match self.writes.remove(&seq) {
             Some((node, Write::Intent)) => self.intent_stored(node, out),
-            Some((node, Write::Ending)) => self.ending_stored(node, out),
+            Some((node, Write::Ending)) => self.ending_told(node, out),
             None => {}
         }
     }
 
-    /// A save failed. An intent that cannot be saved starts nothing; an ending is kept and tried again.
+    /// A save failed. An intent that cannot be saved starts nothing; an ending is kept and tried again as
+    /// long as the store says that this can help.
     pub(super) fn store_failed(&mut self, seq: u64, error: &str, retryable: bool, out: &mut Actions) {
         let now = self.now.mono;
         let Some((node, write)) = self.writes.remove(&seq) else { return };
@@ -152,6 +153,11 @@ impl Core {
             Write::Ending => {
                 let note = self.note(node, Level::Warn, "store.failed").with("error", error);
                 out.push(note.with("retryable", retryable).into());
+                if !retryable {
+                    // It will never be durable: holding the answer back any longer helps nobody.
+                    self.ending_told(node, out);
+                    return;
+                }
                 let Some(run) = self.run(node) else { return };
                 let (first, longest) = limits::STORE_RETRY;
                 let wait = match run.outcome {
@@ -173,7 +179,7 @@ impl Core {
     }
 
     /// The outcome is final: whoever waits is told, once, with the same bytes.
-    fn ending_stored(&mut self, node: NodeId, out: &mut Actions) {
+    fn ending_told(&mut self, node: NodeId, out: &mut Actions) {
         let Some(run) = self.run(node) else { return };
         if !matches!(run.outcome, Outcome::Saving { .. }) {
             return;

@@ -98,6 +98,15 @@ impl Core {
         }
         let rest = run.stderr.finish();
         run.process = Process::Reaping;
+        let ignored = run.channel.ignored();
+        if ignored.types + ignored.keys > 0 {
+            out.push(
+                self.note(node, Level::Info, "child.ignored")
+                    .with("types", ignored.types)
+                    .with("keys", ignored.keys)
+                    .into(),
+            );
+        }
         self.conclude(node, exit, out);
         self.log_stderr(node, rest, out);
         out.push(Action::Reap { node });

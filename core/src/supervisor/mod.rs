@@ -179,7 +179,8 @@ impl Core {
     /// shortest wait it could spoil was not missed by the children (S9.3). A long one is told.
     fn forgive_stall(&mut self, out: &mut Actions, previous: Instant) {
         let now = self.now.mono;
-        let Some(due) = self.timers.first() else { return };
+        // Any clock tells: a run whose sweep is out has none of its own.
+        let Some(due) = self.poll_timeout().map(|deadline| deadline.at) else { return };
         let gap = now.since(due.max(previous));
         if gap <= limits::END_OF_FILE_WAIT.min(self.config.liveness.pong) / 4 {
             return;
@@ -270,16 +271,7 @@ impl From<NoteBuilder> for Action {
 }
 
 fn daemon_note(level: Level, event: &str) -> NoteBuilder {
-    NoteBuilder(Note {
-        level,
-        event: event.to_owned(),
-        run_id: None,
-        handle: None,
-        node: None,
-        attempt: None,
-        trace_id: None,
-        fields: BTreeMap::new(),
-    })
+    NoteBuilder(Note::of_daemon(level, event))
 }
 
 /// Whole milliseconds, for log fields and answers.

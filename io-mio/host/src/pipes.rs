@@ -27,29 +27,46 @@ pub fn set_nonblocking(fd: impl AsFd) -> io::Result<()> {
     Ok(rustix::fs::fcntl_setfl(&fd, flags | OFlags::NONBLOCK)?)
 }
 
-/// What a read found.
+/// What was read, and how the pipe was left.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Read {
-    /// Bytes, and whether the pipe may hold more.
-    Bytes(Bytes, bool),
-    /// Nothing now.
+pub struct Read {
+    /// May be empty.
+    pub bytes: Bytes,
+    /// Whether more is to be had.
+    pub left: Left,
+}
+
+/// How a read left the pipe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Left {
+    /// It may hold more.
+    More,
+    /// It holds nothing now; what comes is a new edge.
     Empty,
-    /// All writers have closed it.
+    /// All writers have closed it, and it holds nothing.
     Ended,
 }
 
-/// Reads once, up to `scratch`'s length.
+/// Reads until `scratch` is full or the pipe says that it is empty. That it gave less than was asked for says
+/// nothing: the end of file may have come with the same edge, and a writer can make its end hand out one write
+/// at a time.
 ///
 /// # Errors
-/// `read(2)`.
+/// `read(2)`; what was read before is lost, which only a broken descriptor can bring about.
 pub fn read(fd: impl AsFd, scratch: &mut [u8]) -> io::Result<Read> {
-    match rustix::io::retry_on_intr(|| rustix::io::read(&fd, &mut *scratch)) {
-        Ok(0) => Ok(Read::Ended),
-        // A short read has emptied the pipe: what comes after it is a new edge.
-        Ok(n) => Ok(Read::Bytes(Bytes::from(&scratch[..n]), n == scratch.len())),
-        Err(rustix::io::Errno::AGAIN) => Ok(Read::Empty),
-        Err(e) => Err(e.into()),
-    }
+    let mut filled = 0;
+    let left = loop {
+        if filled == scratch.len() {
+            break Left::More;
+        }
+        match rustix::io::retry_on_intr(|| rustix::io::read(&fd, &mut scratch[filled..])) {
+            Ok(0) => break Left::Ended,
+            Ok(n) => filled += n,
+            Err(rustix::io::Errno::AGAIN) => break Left::Empty,
+            Err(e) => return Err(e.into()),
+        }
+    };
+    Ok(Read { bytes: Bytes::from(&scratch[..filled]), left })
 }
 
 /// Bytes that wait in the pipe now.
@@ -242,20 +259,20 @@ mod tests {
         let (reader, mut queue) = pipe();
         set_nonblocking(&reader).expect("fcntl works");
         let mut scratch = [0; 4];
-        assert_eq!(read(&reader, &mut scratch).expect("read works"), Read::Empty);
+        let mut next = || {
+            let Read { bytes, left } = read(&reader, &mut scratch).expect("read works");
+            (String::from_utf8(bytes.to_vec()).expect("text"), left)
+        };
+        assert_eq!(next(), (String::new(), Left::Empty));
         queue.push(b"abcdef".as_slice().into());
         queue.flush().expect("the reader is there");
         assert_eq!(held(&reader).expect("ioctl works"), 6);
-        assert_eq!(
-            read(&reader, &mut scratch).expect("read works"),
-            Read::Bytes(b"abcd".as_slice().into(), true)
-        );
-        assert_eq!(
-            read(&reader, &mut scratch).expect("read works"),
-            Read::Bytes(b"ef".as_slice().into(), false)
-        );
-        assert_eq!(read(&reader, &mut scratch).expect("read works"), Read::Empty);
+        assert_eq!(next(), ("abcd".to_owned(), Left::More));
+        assert_eq!(next(), ("ef".to_owned(), Left::Empty));
+        queue.push(b"gh".as_slice().into());
+        queue.flush().expect("the reader is there");
         drop(queue);
-        assert_eq!(read(&reader, &mut scratch).expect("read works"), Read::Ended);
+        assert_eq!(next(), ("gh".to_owned(), Left::Ended), "the end comes with the last bytes");
+        assert_eq!(next(), (String::new(), Left::Ended));
     }
 }

@@ -75,7 +75,7 @@ fn odd_pipes() {
 }
 
 fn end_of_file() {
-    let trace = play(&["exec >&-; read x; echo $x >&2; exit 3"], |event, out| {
+    let trace = play(&["echo last; exec >&-; read x; echo $x >&2; exit 3"], |event, out| {
         if matches!(event, Event::ChildEof { .. }) {
             out.push(send(1, "still here\n"));
         }

@@ -100,16 +100,7 @@ fn mail() {
 }
 
 fn note(event: &str) -> Action {
-    Action::Note(Note {
-        level: Level::Info,
-        event: event.to_owned(),
-        run_id: None,
-        handle: None,
-        node: None,
-        attempt: None,
-        trace_id: None,
-        fields: std::collections::BTreeMap::new(),
-    })
+    Action::Note(Note::of_daemon(Level::Info, event))
 }
 
 fn the_end() {

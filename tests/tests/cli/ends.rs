@@ -76,3 +76,29 @@ fn send(signal: &str, child: &Child) {
     let sent = Command::new("kill").args([signal, &child.id().to_string()]).status().expect("kill");
     assert!(sent.success());
 }
+
+#[test]
+fn an_answer_is_printed_before_runs_that_nobody_waits_for_end() {
+    let playbook = "rules:
+  - {role: subagent, reply: {text: late, delay: 1h}}
+  - turn: 1
+    reply: {tool_calls: [{name: subagent.run, args: {instruction: wait, mode: MODE}}]}
+  - reply: {text: early}
+";
+    for mode in ["async", "detached"] {
+        let place = Place::with(&playbook.replace("MODE", mode), "lifecycle: {drain_timeout: 100ms}\n");
+        let mut child = place.start(&["run", "x"]);
+        let mut out = BufReader::new(child.stdout.take().expect("a pipe"));
+        let mut line = String::new();
+        out.read_line(&mut line).expect("UTF-8");
+        assert_eq!(line, "early\n", "{mode}");
+        if mode == "async" {
+            assert!(child.try_wait().expect("a child").is_none(), "an async run is waited for");
+            send("-TERM", &child);
+        }
+        let ended = child.wait_with_output().expect("ends");
+        assert_eq!(ended.status.code(), Some(0), "{mode}");
+        line.clear();
+        assert_eq!(out.read_line(&mut line).expect("UTF-8"), 0, "{mode}: {line}");
+    }
+}

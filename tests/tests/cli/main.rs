@@ -1,6 +1,7 @@
 //! The command line end to end: real processes, what they print, and their exit codes.
 
 mod ends;
+mod forest;
 mod journal;
 mod place;
 mod shows;

@@ -49,6 +49,8 @@ fn what_is_asked_wrongly_exits_2_and_leaves_stdout_empty() {
         &["run", "hi", "-c", "nowhere.yaml"],
         &["run", "hi", "--journal", "playbook.yaml"],
         &["demo", "nowhere"],
+        &["mcp", "serve-files", "--root", "/nowhere"],
+        &["mcp", "serve-files", "--root", "playbook.yaml"],
         &["demo", "--pattern", ""],
     ] {
         let ran = place.agentd(args);

@@ -335,7 +335,7 @@ fn what_takes_two_keys_to_see() {
         (
             "mcp: {servers: [{name: a, command: x, env: {DEBUG: true}}]}",
             "mcp.servers[0].env.DEBUG",
-            "seen true",
+            "saw true",
         ),
         (
             "mcp: {servers: [{name: a, command: x, allow: [\"a*b\"]}]}",
@@ -348,7 +348,7 @@ fn what_takes_two_keys_to_see() {
         ("agent: {name: .hidden}", "agent.name", "not a name"),
         ("agent: {name: \"a/b\"}", "agent.name", "not a name"),
         ("subagents: {defaults: {mode: warm}}", "subagents.defaults.mode", "not built yet"),
-        ("lifecycle: {journal: true}", "lifecycle.journal", "seen true"),
+        ("lifecycle: {journal: true}", "lifecycle.journal", "saw true"),
         ("observability: {log_level: warning}", "observability.log_level", "warning"),
     ] {
         let problem = only(&format!("{text}\n"));
@@ -468,12 +468,17 @@ fn variables_that_cannot_be_used_are_named() {
         ("AGENTD_LIMITS_RUN_STESP", "1", "did you mean AGENTD_LIMITS_RUN_STEPS?"),
         ("AGENTD_LIMITS_RUN", "{steps: 1}", "set the keys in it, such as AGENTD_LIMITS_RUN_STEPS"),
         ("AGENTD_COLOUR_OF_THE_SKY", "blue", "unset it"),
-        ("AGENTD_LIMITS_RUN_STEPS", "many", "limits.run.steps: is the text \"many\""),
+        (
+            "AGENTD_LIMITS_RUN_STEPS",
+            "many",
+            "limits.run.steps: expected a whole number, saw the text \"many\"",
+        ),
         ("AGENTD_LIMITS_RUN_STEPS", "", "limits.run.steps: has no value"),
         ("AGENTD_LIMITS_RUN_DEADLINE", "5", "$AGENTD_LIMITS_RUN_DEADLINE:1:1: limits.run.deadline"),
         ("AGENTD_MCP_SERVERS", "[{name: a", "$AGENTD_MCP_SERVERS:1:"),
         ("AGENTD_MCP_SERVERS", "x", "expected a list"),
         ("AGENTD_STORE", "x", "store: is not built yet"),
+        ("AGENTD_STORE_KIND", "none", "$AGENTD_STORE_KIND: store: is not built yet"),
         ("AGENTD_INSTANCE", "x", "AGENTD_INSTANCE: names no key"),
     ] {
         let problems = one("").set(name, value).problems();
@@ -571,5 +576,41 @@ fn places_are_counted_in_characters() {
 fn an_unreadable_file_is_not_also_an_incomplete_configuration() {
     let folder = Folder::new(&[("a.yaml", "intelligence: {dialect: mock\n")]);
     let problems = folder.problems();
+    assert_eq!(problems.len(), 1, "{problems:?}");
+}
+
+#[test]
+fn only_a_relative_path_is_told_where_it_starts_from() {
+    for (text, hint) in [
+        ("agent: {workspace: nowhere}", true),
+        ("agent: {workspace: /nowhere/at/all}", false),
+        ("mcp: {servers: [{name: a, command: x, cwd: /nowhere/at/all}]}", false),
+    ] {
+        let problem = only(&format!("{text}\n"));
+        assert_eq!(problem.hint.is_some_and(|hint| hint.starts_with("relative paths start")), hint, "{text}");
+    }
+    for (path, hint) in [("nowhere.yaml", true), ("/nowhere.yaml", false)] {
+        let text = format!("intelligence: {{dialect: mock, endpoints: [{path}]}}\n");
+        let problems = Folder::new(&[("a.yaml", &text)]).problems();
+        assert_eq!((problems.len(), problems[0].hint.is_some()), (1, hint), "{problems:?}");
+    }
+}
+
+#[test]
+fn a_path_with_control_characters_is_one_problem_and_is_printed_escaped() {
+    for (value, words) in [("a\\0b", "holds a NUL character"), ("a\\eb\\nc", "a\\u{1b}b\\nc cannot be used")]
+    {
+        for text in [
+            format!("agent: {{workspace: \"{value}\"}}"),
+            format!("mcp: {{servers: [{{name: a, builtin: files, root: \"{value}\"}}]}}"),
+            format!("mcp: {{servers: [{{name: a, command: x, cwd: \"{value}\"}}]}}"),
+        ] {
+            let text = only(&format!("{text}\n")).to_string();
+            assert!(text.contains(words), "{text}");
+            assert!(!text.contains(['\0', '\u{1b}']), "{text:?}");
+        }
+    }
+    let problems =
+        Folder::new(&[("a.yaml", "intelligence: {dialect: mock, endpoints: [\"a\\0b\"]}\n")]).problems();
     assert_eq!(problems.len(), 1, "{problems:?}");
 }

@@ -4,7 +4,7 @@ use super::super::playbook;
 use super::super::problem::{Code, Problem};
 use super::super::tree::Node;
 use super::super::values::{Values, text_of};
-use super::{Reader, relative_to};
+use super::{Reader, relative_to, shown};
 use agentd_core::wire::message::{Dialect, Model};
 
 /// The endpoint that stands for the playbook inside agentd.
@@ -42,7 +42,8 @@ impl Reader<'_> {
     }
 
     fn playbook(&mut self, endpoint: &Node) -> Option<Vec<u8>> {
-        let text = text_of(endpoint)?;
+        // A NUL is a problem of its own already.
+        let text = text_of(endpoint).filter(|text| !text.contains('\0'))?;
         if text == BUILTIN {
             return playbook::builtin(self.problems);
         }
@@ -51,12 +52,13 @@ impl Reader<'_> {
             Ok(json) => json,
             Err(fault) => {
                 let path = "intelligence.endpoints[0]";
-                let fault = format!("the playbook {} cannot be read: {fault}", file.display());
-                self.problems.push(
-                    Problem::at(&endpoint.place, path, Code::Unreadable, fault)
-                        .accepted("the path of a playbook, or mock:builtin")
-                        .hint(relative_to(&endpoint.place)),
-                );
+                let fault = format!("the playbook {} cannot be read: {fault}", shown(&file));
+                let problem = Problem::at(&endpoint.place, path, Code::Unreadable, fault)
+                    .accepted("the path of a playbook, or mock:builtin");
+                self.problems.push(match relative_to(&endpoint.place, &text) {
+                    Some(hint) => problem.hint(hint),
+                    None => problem,
+                });
                 None
             }
         }

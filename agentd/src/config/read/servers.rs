@@ -4,7 +4,7 @@ use super::super::problem::{Code, Problem};
 use super::super::source::Place;
 use super::super::tree::{Node, clip};
 use super::super::values::{Values, text_of};
-use super::{Reader, milliseconds, time};
+use super::{Reader, milliseconds, shown, time};
 use agentd_core::wire::message::{Files, Server, Stdio, Transport};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -159,7 +159,7 @@ impl Reader<'_> {
         match (path.into_os_string().into_string(), place) {
             (Ok(text), _) => Some(text),
             (Err(path), Some(place)) => {
-                let fault = format!("the path {} is not UTF-8", path.display());
+                let fault = format!("the path {} is not UTF-8", shown(Path::new(&path)));
                 self.problems
                     .push(Problem::at(place, key, Code::InvalidValue, fault).hint("rename the folder"));
                 None

@@ -305,3 +305,23 @@ fn a_persons_answer_is_whole_and_a_callers_is_distilled() {
     desk.finish(worker, &long);
     assert_eq!(desk.delivered[0].result, long);
 }
+
+#[test]
+fn what_this_version_does_not_know_is_ignored_counted_and_told_but_never_first() {
+    let unknown = |n: u8| {
+        // {"t": "dance", "n": n}
+        let body = [&[0xa2, 0x61, b't', 0x65][..], b"dance", &[0x61, b'n', n]].concat();
+        Bytes::from([&[0, 0, 0, u8::try_from(body.len()).expect("short")][..], &body].concat())
+    };
+    let (mut desk, _, sub, _) = spawned("sync");
+    desk.event(Event::ChildBytes { node: sub, bytes: unknown(2) });
+    assert!(desk.child(sub).signals.is_empty());
+    desk.exit(sub, Exit::Code(0));
+    assert_eq!(desk.noted("child.ignored"), 1);
+
+    let (mut desk, worker) = Desk::with_worker(config());
+    let run = desk.call(worker, "subagent.run", json!({"instruction": "x"}));
+    desk.event(Event::ChildBytes { node: NodeId(2), bytes: unknown(1) });
+    let (_, object) = desk.answer(worker, run).expect("told");
+    assert_eq!(object["error"], "protocol error: the first frame must be `ready` or `failed`");
+}

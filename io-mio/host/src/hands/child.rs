@@ -4,7 +4,7 @@
 
 use crate::ears::{Ears, End, Key};
 use crate::error::OsError;
-use crate::pipes::{self, Read, Then, WriteQueue};
+use crate::pipes::{self, Left, Read, Then, WriteQueue};
 use crate::process::Process;
 use crate::spawner::Born;
 use agentd_core::bytes::Bytes;
@@ -98,7 +98,7 @@ impl Child {
         }
     }
 
-    /// One bounded share of work: a read of each pipe, and the exit once all it left is read. Returns the bytes
+    /// One bounded share of work: one read of each pipe, and the exit once all it left is read. Returns the bytes
     /// read and whether more is known to wait.
     pub(super) fn serve(
         &mut self,
@@ -215,7 +215,7 @@ impl Child {
         }
     }
 
-    /// Reads one pipe once, if it is ready.
+    /// Reads one share of one pipe, if it is ready.
     fn read(
         &mut self,
         end: End,
@@ -226,32 +226,28 @@ impl Child {
     ) -> usize {
         let slot = if end == End::Stdout { &mut self.stdout } else { &mut self.stderr };
         let Some(output) = slot.as_mut().filter(|output| output.ready) else { return 0 };
-        match pipes::read(&output.fd, scratch) {
-            Ok(Read::Bytes(bytes, more)) => {
-                let count = bytes.len();
-                output.owed = output.owed.saturating_sub(count as u64);
-                // A child may have made its end hand out one write at a time; then a short read empties nothing,
-                // and its exit must not wait for an edge that never comes. Nor must the end of file of a child
-                // that is dead: its edge may have come with the one of these bytes.
-                output.ready = more || output.owed > 0 || self.life != Life::Running;
-                learned.push_back(event(bytes));
-                count
-            }
-            Ok(Read::Empty) => {
+        // A pipe that cannot be read says no more than one that ended.
+        let read = pipes::read(&output.fd, scratch)
+            .unwrap_or_else(|_| Read { bytes: Bytes::default(), left: Left::Ended });
+        let count = read.bytes.len();
+        if count > 0 {
+            learned.push_back(event(read.bytes));
+        }
+        match read.left {
+            Left::More => output.owed = output.owed.saturating_sub(count as u64),
+            Left::Empty => {
                 output.owed = 0;
                 output.ready = false;
-                0
             }
-            // A pipe that cannot be read says no more than one that ended.
-            Ok(Read::Ended) | Err(_) => {
+            Left::Ended => {
                 ears.unwatch(Key::Child(self.node, end), output.fd.as_fd());
                 *slot = None;
                 if end == End::Stdout {
                     learned.push_back(Event::ChildEof { node: self.node });
                 }
-                0
             }
         }
+        count
     }
 
     fn drop_stdin(&mut self, ears: &mut impl Ears) {

@@ -25,7 +25,7 @@ use std::sync::Arc;
 /// Wall time at the daemon's epoch: 2026-11-30.
 const EPOCH_MS: u64 = 1_796_000_000_000;
 /// More events than any plan needs: a loop.
-const MOST_EVENTS: u64 = 200_000;
+const MOST_EVENTS: u64 = 2_000_000;
 /// Longer than any plan needs: something waits for ever.
 const MOST_TIME: Duration = Duration::from_secs(4 * 3600);
 
