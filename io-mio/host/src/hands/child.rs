@@ -50,8 +50,19 @@ struct Output {
     end: End,
     /// It may hold bytes.
     ready: bool,
-    /// Bytes it held when the child ended that are still to be read before the exit is told.
-    owed: u64,
+    /// What is still to be read before the exit is told.
+    owed: Owed,
+}
+
+/// What a pipe held when its child ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Owed {
+    /// All of it is read, or the child lives.
+    Nothing,
+    /// So much that one read did not empty it; this many bytes of it are left.
+    Bytes(u64),
+    /// Not looked at yet.
+    Unknown,
 }
 
 impl Child {
@@ -60,7 +71,7 @@ impl Child {
     /// # Errors
     /// It cannot be watched; the process is given back, watched by nothing.
     pub(super) fn take(node: NodeId, born: Born, ears: &mut impl Ears) -> Result<Child, (Process, OsError)> {
-        let output = |fd, end| Some(Output { fd, end, ready: false, owed: 0 });
+        let output = |fd, end| Some(Output { fd, end, ready: false, owed: Owed::Nothing });
         let mut child = Child {
             node,
             process: born.process,
@@ -116,7 +127,7 @@ impl Child {
         let outputs = || [&self.stdout, &self.stderr].into_iter().flatten();
         let more = outputs().any(|output| output.ready);
         if let Life::Ending(exit) = self.life
-            && outputs().all(|output| output.owed == 0)
+            && outputs().all(|output| output.owed == Owed::Nothing)
         {
             self.life = Life::Told;
             learned.push_back(Event::ExitObserved { node, exit });
@@ -209,7 +220,7 @@ impl Child {
         };
         if self.life != Life::Running {
             for output in [&mut self.stdout, &mut self.stderr].into_iter().flatten() {
-                output.owed = pipes::held(&output.fd).unwrap_or(0);
+                output.owed = Owed::Unknown;
                 output.ready = true;
             }
         }
@@ -234,9 +245,9 @@ impl Child {
             learned.push_back(event(read.bytes));
         }
         match read.left {
-            Left::More => output.owed = output.owed.saturating_sub(count as u64),
+            Left::More => output.still_owes(count as u64),
             Left::Empty => {
-                output.owed = 0;
+                output.owed = Owed::Nothing;
                 output.ready = false;
             }
             Left::Ended => {
@@ -256,5 +267,21 @@ impl Child {
         {
             ears.unwatch(Key::Child(self.node, End::Stdin), stdin.queue.as_fd());
         }
+    }
+}
+
+impl Output {
+    /// A read took `count` bytes and the pipe may hold more. What comes into it from now on is a grandchild's, so
+    /// the debt is what it holds when it is first looked at, and only shrinks.
+    fn still_owes(&mut self, count: u64) {
+        self.owed = match self.owed {
+            Owed::Nothing => Owed::Nothing,
+            Owed::Bytes(left) if left > count => Owed::Bytes(left - count),
+            Owed::Bytes(_) => Owed::Nothing,
+            Owed::Unknown => match pipes::held(&self.fd) {
+                Ok(held) if held > 0 => Owed::Bytes(held),
+                Ok(_) | Err(_) => Owed::Nothing,
+            },
+        };
     }
 }

@@ -10,13 +10,14 @@ use crate::ears::{Ears, End};
 use crate::error::OsError;
 use crate::process::Pid;
 use crate::spawner::{Image, Order, SpawnError, Spawner};
-use crate::tree::{Below, Mode};
+use crate::tree::{Below, Mode, Pass};
 use agentd_core::action::{ChildSignal, Walls};
 use agentd_core::bytes::Bytes;
 use agentd_core::event::Event;
 use agentd_core::id::NodeId;
 use child::Child;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::io;
 use std::time::Duration;
 
 #[cfg(doc)]
@@ -38,6 +39,8 @@ pub struct Hands {
     /// The child that is served first in the next turn.
     first: NodeId,
     scratch: Vec<u8>,
+    /// A sweep of this turn has found that nothing is left below that is nobody's.
+    nothing_left: bool,
     below: Below,
     spawner: Spawner,
 }
@@ -68,6 +71,7 @@ impl Hands {
             dirty: BTreeSet::new(),
             first: NodeId(0),
             scratch: vec![0; crate::pipes::READ],
+            nothing_left: false,
             below,
             spawner,
         })
@@ -123,13 +127,25 @@ impl Hands {
     /// Performs [`Action::Sweep`]: first what was orphaned, where each one is counted, then the dead child's own
     /// group, wherever its members are.
     pub fn sweep(&mut self, node: NodeId, keepers: bool, learned: &mut VecDeque<Event>) {
-        let pass = self.below.pass(&self.known(), keepers);
+        let pass = self.pass(node, keepers);
         if let Some(child) = self.children.get(&node) {
             let _gone = child.process.signal_group(ChildSignal::Kill);
         }
         // Where /proc could not be read nothing is known to be gone.
         let (killed, remaining) = pass.map_or((0, 1), |pass| (pass.killed, pass.remaining));
         learned.push_back(Event::Swept { node, killed, remaining });
+    }
+
+    /// One pass for all whose death is known: what they left fell to this process as they died, so a pass that
+    /// found nothing, earlier in the same turn, has found nothing of theirs either.
+    fn pass(&mut self, node: NodeId, keepers: bool) -> io::Result<Pass> {
+        let died_before = self.children.get(&node).is_some_and(Child::has_ended);
+        if self.nothing_left && died_before {
+            return Ok(Pass::default());
+        }
+        let pass = self.below.pass(&self.known(), keepers)?;
+        self.nothing_left = pass.remaining == 0;
+        Ok(pass)
     }
 
     /// Performs [`Action::Reap`]; of a child that still runs, as soon as its exit has been told.
@@ -202,6 +218,8 @@ impl Hands {
 
     /// One bounded turn of reading: every ready child gets one read a pipe, in turn. Returns whether more waits.
     pub fn serve(&mut self, ears: &mut impl Ears, learned: &mut VecDeque<Event>) -> bool {
+        // Whose exit is told from here on may have died after the last pass.
+        self.nothing_left = false;
         let order: Vec<NodeId> =
             self.ready.range(self.first..).chain(self.ready.range(..self.first)).copied().collect();
         let mut bytes = 0;

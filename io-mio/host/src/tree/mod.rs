@@ -54,6 +54,8 @@ pub struct Pass {
 #[derive(Debug)]
 pub struct Below {
     mode: Mode,
+    /// Where the lists of own children are.
+    threads: Option<procfs::Threads>,
     /// What ran below this process before it began; never touched.
     bystanders: BTreeSet<Identity>,
     nursery: Arc<Nursery>,
@@ -88,6 +90,7 @@ impl Below {
         }
         Ok(Below {
             mode,
+            threads: procfs::Threads::own()?,
             bystanders: descendants(Pid::own())?.iter().map(Stat::identity).collect(),
             nursery: Arc::default(),
             seen: BTreeSet::new(),

@@ -5,10 +5,14 @@
 
 use super::victim::Identity;
 use crate::process::Pid;
+use rustix::fs::{Mode, OFlags, RawDir, SeekFrom};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
 use std::path::Path;
+use std::sync::OnceLock;
 
 /// What `/proc/<pid>/stat` says, as far as supervision needs it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -158,19 +162,68 @@ pub(super) fn has_variable(pid: Pid, name: &str) -> bool {
 }
 
 fn children_of_threads(pid: Pid) -> io::Result<Vec<Pid>> {
-    let Some(threads) = gone(fs::read_dir(format!("/proc/{pid}/task")))? else { return Ok(Vec::new()) };
-    let mut children = Vec::new();
-    for thread in threads {
-        let Some(thread) = gone(thread)? else { break };
-        let Some(list) = gone(fs::read_to_string(thread.path().join("children")))? else { continue };
-        children.extend(list.split_ascii_whitespace().filter_map(|n| n.parse().ok()).filter_map(Pid::new));
+    match gone(Threads::of(&pid.to_string()))? {
+        Some(mut threads) => threads.children(),
+        None => Ok(Vec::new()),
     }
-    Ok(children)
+}
+
+/// The threads of one process, whose lists of children are read again and again.
+#[derive(Debug)]
+pub(super) struct Threads(OwnedFd);
+
+impl Threads {
+    /// This process's; `None` where the kernel does not have the lists.
+    pub(super) fn own() -> io::Result<Option<Threads>> {
+        if has_children_files() { Threads::of("self").map(Some) } else { Ok(None) }
+    }
+
+    fn of(process: &str) -> io::Result<Threads> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        Ok(Threads(rustix::fs::open(format!("/proc/{process}/task"), flags, Mode::empty())?))
+    }
+
+    /// The children of all threads, zombies included; a thread or a process that is gone has none.
+    pub(super) fn children(&mut self) -> io::Result<Vec<Pid>> {
+        let mut children = Vec::new();
+        let mut names = [MaybeUninit::uninit(); 2_048];
+        let mut list = Vec::new();
+        rustix::fs::seek(&self.0, SeekFrom::Start(0))?;
+        let mut threads = RawDir::new(&self.0, &mut names);
+        while let Some(thread) = threads.next() {
+            let Some(thread) = gone(thread.map_err(io::Error::from))? else { break };
+            let name = thread.file_name().to_bytes();
+            if name.first().is_some_and(u8::is_ascii_digit) {
+                self.read_list(name, &mut list)?;
+                let numbers = list.split(u8::is_ascii_whitespace).map(std::str::from_utf8);
+                children.extend(numbers.filter_map(|n| n.ok()?.parse().ok()).filter_map(Pid::new));
+            }
+        }
+        Ok(children)
+    }
+
+    /// Reads the list of one thread, without the look at its size that a file of `/proc` has no use for.
+    fn read_list(&self, thread: &[u8], list: &mut Vec<u8>) -> io::Result<()> {
+        list.clear();
+        let path = [thread, b"/children"].concat();
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        let file = rustix::fs::openat(&self.0, path, flags, Mode::empty()).map_err(io::Error::from);
+        let Some(file) = gone(file)? else { return Ok(()) };
+        loop {
+            list.reserve(4_096);
+            let read = rustix::io::read(&file, rustix::buffer::spare_capacity(list));
+            match gone(read.map_err(io::Error::from))? {
+                Some(0) | None => return Ok(()),
+                Some(_) => {}
+            }
+        }
+    }
 }
 
 /// Whether the kernel has `/proc/<pid>/task/<tid>/children` (CONFIG_PROC_CHILDREN).
 fn has_children_files() -> bool {
-    Path::new("/proc/thread-self/children").exists()
+    static ANSWER: OnceLock<bool> = OnceLock::new();
+    *ANSWER.get_or_init(|| Path::new("/proc/thread-self/children").exists())
 }
 
 /// Everybody's children, from one reading of the whole of `/proc`.

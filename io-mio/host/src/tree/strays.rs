@@ -33,7 +33,7 @@ impl Below {
         let mut strays = Strays::default();
         let mut visited: BTreeSet<Pid> = known.iter().copied().chain([own]).collect();
         let mut roots: Vec<Stat> = Vec::new();
-        for pid in procfs::children(own)? {
+        for pid in self.own_children()? {
             if !known.contains(&pid)
                 && let Some(process) = procfs::stat(pid)?
             {
@@ -56,6 +56,13 @@ impl Below {
             }
         }
         Ok(strays)
+    }
+
+    fn own_children(&mut self) -> io::Result<Vec<Pid>> {
+        match &mut self.threads {
+            Some(threads) => threads.children(),
+            None => procfs::children(Pid::own()),
+        }
     }
 
     /// Judges a child of this process that is in no table.
