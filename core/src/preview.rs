@@ -36,13 +36,15 @@ pub fn preview(text: impl AsRef<[u8]>, max: usize) -> String {
     out
 }
 
+/// Zero-width, direction and line-separator characters: they make a message read as what it is not.
+pub fn misleads(c: char) -> bool {
+    matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+}
+
 /// A character as it may be shown: itself, or its escape.
 fn escaped(c: char) -> Result<char, String> {
     match c {
-        // Zero-width, direction and line-separator characters: they make a message read as what it is not.
-        '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' => {
-            Err(c.escape_unicode().to_string())
-        }
+        c if misleads(c) => Err(c.escape_unicode().to_string()),
         c if c.is_control() => Err(c.escape_default().to_string()),
         c => Ok(c),
     }

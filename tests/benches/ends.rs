@@ -25,9 +25,19 @@ fn main() {
     report("SIGKILL to reaped, 1 child", 1.2, (of(400), 1), bare::kill, driven::kill);
     report("SIGKILL to reaped, 100 children", 1.2, (of(40), 100), bare::kill, driven::kill);
     report("end of stdin to exit told", 1.5, (of(400), 1), bare::exit, driven::exit);
+    stay_on_one_processor();
     report("echo of 32 bytes, there and back", 2.0, (of(20_000), 1), bare::echo, driven::echo);
     let left = agentd_host::tree::descendants(agentd_host::Pid::own()).expect("the walk works");
     assert!(left.is_empty(), "no survivor: {left:?}");
+}
+
+/// For both ends of both arms: across two processors, the echo would tell where the scheduler put them. Inherited by
+/// the threads and children that are made from here on, so it comes before the last row only.
+fn stay_on_one_processor() {
+    let all = rustix::thread::sched_getaffinity(None).expect("the affinity is known");
+    let mut one = rustix::thread::CpuSet::new();
+    one.set((0..rustix::thread::CpuSet::MAX_CPU).find(|cpu| all.is_set(*cpu)).expect("one processor"));
+    rustix::thread::sched_setaffinity(None, &one).expect("the affinity can be narrowed");
 }
 
 /// The child: says one byte when it is up, then gives back what it gets until there is no more.

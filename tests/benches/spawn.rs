@@ -9,13 +9,13 @@ use agentd_core::bytes::Bytes;
 use agentd_core::event::Event;
 use agentd_core::id::{NodeId, RunId};
 use agentd_core::machine::{Deadline, Machine};
-use agentd_core::note::Note;
-use agentd_core::record::{Record, ResultObject, UsageSum};
+use agentd_core::record::UsageSum;
 use agentd_core::time::Now;
-use agentd_core::wire::message::{Dialect, FailKind, Mode, Model, Role, RunLimits, Spawn, Trace, VERSION};
+use agentd_core::wire::message::{Dialect, Mode, Model, Role, RunLimits, Spawn, Trace, VERSION};
 use agentd_core::wire::{Down, Encoder};
 use agentd_host::spawner::Image;
-use agentd_io_mio::{Options, Outside, StoreAnswer};
+use agentd_io_mio::Options;
+use agentd_tests::kit::Nothing;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::hint::black_box;
@@ -194,25 +194,6 @@ impl Machine for Spawns {
 
     fn poll_timeout(&self) -> Option<Deadline> {
         None
-    }
-}
-
-/// No store, no log, no journal.
-struct Nothing;
-
-impl Outside for Nothing {
-    fn observe(&mut self, _now: Now, _event: &Event) {}
-
-    fn note(&mut self, _now: Now, _note: Note) {}
-
-    fn persist(&mut self, _seq: u64, _record: &Record) -> StoreAnswer {
-        StoreAnswer::Stored
-    }
-
-    fn deliver(&mut self, _result: &ResultObject, _fault: Option<FailKind>) {}
-
-    fn encode_spawn(&mut self, spawn: &Spawn) -> Result<Vec<u8>, String> {
-        Encoder::new().encode_down(&Down::Spawn(Box::new(spawn.clone()))).map_err(|e| e.to_string())
     }
 }
 

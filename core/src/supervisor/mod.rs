@@ -27,7 +27,6 @@ use crate::id::{Handle, NodeId};
 use crate::limits;
 use crate::machine::{Deadline, Machine};
 use crate::note::{Level, Note};
-use crate::record::Status;
 use crate::rng::Rng;
 use crate::run::Run;
 use crate::time::{Instant, Now};
@@ -101,19 +100,6 @@ impl Core {
             leaked: 0,
             exited: false,
         }
-    }
-
-    /// Permits that are out, for the debug assertion and the benchmarks.
-    pub fn permits_out(&self) -> u32 {
-        self.admission.permits_out()
-    }
-
-    /// Live runs by handle with their status, for a person.
-    pub fn statuses(&self) -> Vec<(Handle, Status)> {
-        self.by_handle
-            .iter()
-            .filter_map(|(handle, node)| self.runs.get(node).map(|run| (*handle, run.record.status)))
-            .collect()
     }
 
     fn route(&mut self, event: Event, out: &mut Actions) {

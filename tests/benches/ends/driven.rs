@@ -5,12 +5,11 @@ use agentd_core::action::{Action, Actions, ChildSignal, Walls};
 use agentd_core::event::{Event, Exit};
 use agentd_core::id::NodeId;
 use agentd_core::machine::{Deadline, Machine};
-use agentd_core::note::Note;
-use agentd_core::record::{Record, ResultObject, UsageSum};
+use agentd_core::record::UsageSum;
 use agentd_core::time::Now;
-use agentd_core::wire::message::{FailKind, Spawn};
 use agentd_host::spawner::Image;
-use agentd_io_mio::{Options, Outside, StoreAnswer, run};
+use agentd_io_mio::{Options, run};
+use agentd_tests::kit::Nothing;
 use std::time::{Duration, Instant};
 
 pub(super) fn kill(rounds: usize, children: usize) -> Vec<Duration> {
@@ -142,24 +141,5 @@ impl Machine for Ends {
 
     fn poll_timeout(&self) -> Option<Deadline> {
         None
-    }
-}
-
-/// No store, no log, no journal.
-struct Nothing;
-
-impl Outside for Nothing {
-    fn observe(&mut self, _now: Now, _event: &Event) {}
-
-    fn note(&mut self, _now: Now, _note: Note) {}
-
-    fn persist(&mut self, _seq: u64, _record: &Record) -> StoreAnswer {
-        StoreAnswer::Stored
-    }
-
-    fn deliver(&mut self, _result: &ResultObject, _fault: Option<FailKind>) {}
-
-    fn encode_spawn(&mut self, _spawn: &Spawn) -> Result<Vec<u8>, String> {
-        Err("nothing is spawned by frame here".to_owned())
     }
 }

@@ -5,11 +5,13 @@
 //! no measure of speed but the time after which a test has failed.
 
 mod log;
+mod outside;
 mod playbook;
 mod processes;
 mod run;
 
 pub use log::Events;
+pub use outside::Nothing;
 pub use playbook::{Rule, call, call_as, playbook};
 pub use processes::{Process, State, Subtree, alive};
 pub use run::{Ended, RunCommand, Running};

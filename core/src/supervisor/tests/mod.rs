@@ -11,7 +11,7 @@ use crate::action::ChildSignal;
 use crate::bytes::{Bytes, Json};
 use crate::config::{Kill, Liveness, Priority, Rate, SpawnDefaults, SubagentLimits};
 use crate::event::Exit;
-use crate::record::ResultObject;
+use crate::record::{ResultObject, Status};
 use crate::time::{Duration, Wall};
 use crate::wire::message::{
     Dialect, Files, LoopEnd, LoopEvidence, Mode, Model, Pong, Ready, RunLimits, RunResult, Server, Spawn,
@@ -55,6 +55,18 @@ pub(super) fn config() -> Config {
         drain_timeout: Duration::from_secs(25),
         reap_orphans_always: false,
         log_level: "info".into(),
+    }
+}
+
+impl Core {
+    fn permits_out(&self) -> u32 {
+        self.admission.permits_out()
+    }
+
+    /// Runs by handle with their status.
+    fn statuses(&self) -> Vec<(Handle, Status)> {
+        let status = |node| self.runs.get(node).map(|run| run.record.status);
+        self.by_handle.iter().filter_map(|(handle, node)| Some((*handle, status(node)?))).collect()
     }
 }
 
