@@ -169,7 +169,7 @@ impl Outside for Surroundings<'_> {
         StoreAnswer::Stored
     }
 
-    fn deliver(&mut self, result: &ResultObject, fault: Option<FailKind>) {
+    fn deliver(&mut self, _prompt: u64, result: &ResultObject, fault: Option<FailKind>) {
         (self.answered)(result);
         self.delivered = Some((result.clone(), fault));
     }

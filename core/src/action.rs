@@ -2,9 +2,9 @@
 //! the next event; each that can fail answers with exactly one event.
 
 use crate::bytes::Bytes;
-use crate::id::NodeId;
+use crate::id::{Handle, NodeId};
 use crate::note::Note;
-use crate::record::{Record, ResultObject, UsageSum};
+use crate::record::{Record, ResultObject, Tokens, UsageSum};
 use crate::wire::message;
 use serde::{Deserialize, Serialize};
 
@@ -21,7 +21,8 @@ pub enum Action {
         /// Walls.
         walls: Walls,
     },
-    /// Write the first frame: secrets are put in here and nowhere else (S3.7).
+    /// Write the first frame: secrets are put in here and nowhere else (S3.7). Answer: `SpawnFrameFailed` if it
+    /// cannot be made.
     SendSpawn {
         /// To whom.
         node: NodeId,
@@ -71,8 +72,10 @@ pub enum Action {
     },
     /// Say why, in the log.
     Note(Note),
-    /// The one-shot conversation has its answer. Usage is as known now; `Exit` has the final sums.
+    /// A prompt has its answer. Usage is as known now; `Exit` has the final sums.
     Deliver {
+        /// The prompt's number.
+        prompt: u64,
         /// The worker's result.
         result: Box<ResultObject>,
         /// What gave out, when the worker itself said so.
@@ -86,7 +89,18 @@ pub enum Action {
         leaked: u32,
         /// What the conversation and everything below it used.
         usage: UsageSum,
+        /// The run that used most by itself, the worker aside.
+        costliest: Option<Costliest>,
     },
+}
+
+/// The run that used most: by money where any was priced, else by tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Costliest {
+    /// Which.
+    pub handle: Handle,
+    /// Its own use.
+    pub own: Tokens,
 }
 
 /// The first frame; boxed, for an action is small.

@@ -1,9 +1,11 @@
 //! What the core is told at start: a resolved, checked configuration. Reading and checking files is the
 //! binary's; every duration here is a key of the configuration.
 
+use crate::money::Price;
 use crate::time::Duration;
 use crate::wire::message::{Mode, Model, RunLimits, Server};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// The core's configuration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -12,8 +14,16 @@ pub struct Config {
     pub agent: String,
     /// System text of the root conversation; may be empty.
     pub instruction: String,
-    /// The root's model.
-    pub model: Model,
+    /// The agent's own model.
+    pub model: ModelChoice,
+    /// `intelligence.models`, by reference.
+    pub models: BTreeMap<String, ModelChoice>,
+    /// The conversation is one turn: `agentd run`. Otherwise its worker stays warm between turns.
+    pub one_shot: bool,
+    /// `agent.worker_idle`: how long it does.
+    pub worker_idle: Duration,
+    /// `agent.wake_on` has `subagent_result`: the conversation is told of ended runs and of warm runs' turns (S8.4).
+    pub wake_on_results: bool,
     /// Every server of the agent.
     pub servers: Vec<Server>,
     /// `limits.run`.
@@ -34,6 +44,24 @@ pub struct Config {
     pub log_level: String,
 }
 
+/// A model that a run can be given (S15.3).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModelChoice {
+    /// The connection, under its reference.
+    pub model: Model,
+    /// What its tokens cost, when `intelligence.prices` says.
+    pub price: Option<Price>,
+    /// Why it cannot be used: its credential cannot be found. A run that wants it is refused with this.
+    pub unusable: Option<String>,
+}
+
+impl ModelChoice {
+    /// A model that can be used and has no price.
+    pub fn of(model: Model) -> ModelChoice {
+        ModelChoice { model, price: None, unusable: None }
+    }
+}
+
 /// `limits.subagents`: counted exactly, under parallel calls too (S4.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SubagentLimits {
@@ -45,6 +73,8 @@ pub struct SubagentLimits {
     pub depth: u32,
     /// Spawns a token bucket allows.
     pub rate: Rate,
+    /// Spawns of a conversation that may wait for a permit; 0 refuses at once (S4.8).
+    pub queue: u32,
 }
 
 /// A token bucket: `burst` tokens, `burst` more per `per`, written `8/2s`.
@@ -59,6 +89,8 @@ pub struct Rate {
 /// `subagents.defaults`: what a call does not say.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SpawnDefaults {
+    /// Reference of the model; the agent's own when absent.
+    pub model: Option<String>,
     /// Mode.
     pub mode: Mode,
     /// Priority.

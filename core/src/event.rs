@@ -13,10 +13,18 @@ pub enum Event {
         /// For ids and jitter.
         seed: u64,
     },
-    /// A person asked the one-shot conversation to do something. A second prompt is ignored.
+    /// A person asked the conversation to do something. Prompts are numbered from 1 in the order they come; each
+    /// is one turn. A one-shot conversation takes one and ignores the rest.
     PromptSubmitted {
         /// The prompt.
         text: String,
+    },
+    /// A person takes a prompt back: its turn ends, or never begins. One that is over already changes nothing.
+    TurnCancelled {
+        /// The prompt's number.
+        prompt: u64,
+        /// Why, for the record.
+        reason: String,
     },
     /// No time event but this one: `poll_timeout`'s deadline has passed.
     Tick,
@@ -35,6 +43,13 @@ pub enum Event {
         error: String,
         /// It may succeed later (EAGAIN, ENOMEM).
         transient: bool,
+    },
+    /// The first frame could not be made (a secret that is gone); nothing was written to the child.
+    SpawnFrameFailed {
+        /// Whose.
+        node: NodeId,
+        /// Why, for the person who must act.
+        error: String,
     },
     /// Bytes from a child's stdout, cut anywhere.
     ChildBytes {

@@ -8,7 +8,7 @@
 //! | 4 | [`supervisor`] |
 //! | 3 | [`run`], [`admit`] |
 //! | 2 | [`mod@distill`], [`policy`] |
-//! | 1 | [`wire`], [`record`], [`json`], [`event`], [`action`], [`config`], [`machine`], [`note`] |
+//! | 1 | [`wire`], [`record`], [`money`], [`snapshot`], [`json`], [`event`], [`action`], [`config`], [`machine`], [`note`] |
 //! | 0 | [`time`], [`id`], [`rng`], [`limits`], [`error`], [`bytes`], [`preview`], [`units`] |
 //!
 //! The child's wing ([`agent`], [`mcp`], [`model`]) is never imported by the floors above 1; a test holds that.
@@ -29,7 +29,9 @@ pub mod config;
 pub mod event;
 pub mod json;
 pub mod machine;
+pub mod money;
 pub mod note;
+pub mod snapshot;
 pub mod wire;
 
 pub mod distill;

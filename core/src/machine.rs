@@ -2,6 +2,7 @@
 
 use crate::action::Actions;
 use crate::event::Event;
+use crate::snapshot::Snapshot;
 use crate::time::{Instant, Now};
 use serde::{Deserialize, Serialize};
 
@@ -21,6 +22,11 @@ pub trait Machine {
 
     /// When the next `Tick` is due; `None` when only an outside event can move it.
     fn poll_timeout(&self) -> Option<Deadline>;
+
+    /// How things stand, for people; `None` from a stand-in that has nothing to show.
+    fn snapshot(&self) -> Option<Snapshot> {
+        None
+    }
 }
 
 /// One line of a trace: when, and what.

@@ -79,7 +79,12 @@ impl Machine for Stage {
             Event::Reaped { node } => {
                 self.child(node).reaped = true;
                 if self.seen.values().filter(|seen| seen.reaped).count() as u64 == CHILDREN {
-                    out.push(Action::Exit { interrupted: None, leaked: 0, usage: UsageSum::default() });
+                    out.push(Action::Exit {
+                        interrupted: None,
+                        leaked: 0,
+                        usage: UsageSum::default(),
+                        costliest: None,
+                    });
                 }
             }
             _ => {}
@@ -103,7 +108,7 @@ impl Outside for Nothing {
         StoreAnswer::Stored
     }
 
-    fn deliver(&mut self, _result: &ResultObject, _fault: Option<FailKind>) {}
+    fn deliver(&mut self, _prompt: u64, _result: &ResultObject, _fault: Option<FailKind>) {}
 
     fn encode_spawn(&mut self, _spawn: &Spawn) -> Result<Vec<u8>, String> {
         Err("no child here is handed anything".into())

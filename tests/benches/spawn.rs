@@ -160,7 +160,12 @@ impl Spawns {
             out.push(Action::Spawn { node, name: "agentd:bench".into(), walls: Walls::default() });
         }
         if self.alive == 0 {
-            out.push(Action::Exit { interrupted: None, leaked: 0, usage: UsageSum::default() });
+            out.push(Action::Exit {
+                interrupted: None,
+                leaked: 0,
+                usage: UsageSum::default(),
+                costliest: None,
+            });
         }
     }
 }
@@ -215,6 +220,7 @@ fn payload() -> Spawn {
         system: String::new(),
         instruction: "wait".into(),
         context: Vec::new(),
+        output_schema: None,
         output_contract: None,
         servers: Vec::new(),
         tools: None,

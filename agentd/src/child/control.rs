@@ -77,6 +77,7 @@ impl<R: Read> Control<R> {
             Down::Ping(ping) => self.pongs.push(ping.seq),
             Down::Cancel(cancel) => self.hand_over(Inbox::Cancel(cancel.reason)),
             Down::ToolResult(result) => self.hand_over(Inbox::ToolResult(result)),
+            Down::Message(_) | Down::Steer(_) | Down::Finish(_) | Down::Pause(_) | Down::Resume(_) => {}
             Down::Spawn(_) => return Err("a second spawn frame".to_owned()),
         }
         Ok(())

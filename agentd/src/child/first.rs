@@ -5,7 +5,7 @@
 
 use agentd_core::limits;
 use agentd_core::wire::message::Spawn;
-use agentd_core::wire::{Decoded, Down, DownDecoder, check_version};
+use agentd_core::wire::{Decoded, Down, DownDecoder, Message, check_version};
 use serde::Deserialize;
 use std::io::{self, Read};
 
@@ -28,9 +28,7 @@ pub(super) fn read(from: &mut impl Read) -> Result<(Box<Spawn>, DownDecoder), No
             check_version(spawn.v).map_err(NoSpawn::OtherVersion)?;
             return Ok((spawn, decoder));
         }
-        Some(Ok(Decoded::Message(Down::Ping(_)))) => "its first frame is a ping".to_owned(),
-        Some(Ok(Decoded::Message(Down::Cancel(_)))) => "its first frame is a cancel".to_owned(),
-        Some(Ok(Decoded::Message(Down::ToolResult(_)))) => "its first frame is a tool_result".to_owned(),
+        Some(Ok(Decoded::Message(other))) => format!("its first frame is a {}", other.frame_type()),
         Some(Ok(Decoded::Ignored)) => "its first frame is of an unknown type".to_owned(),
         Some(Err(e)) => {
             // The rest of another major version's spawn frame need not be readable.

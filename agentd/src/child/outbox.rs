@@ -7,7 +7,7 @@
 
 use super::inbox::Inbox;
 use agentd_core::limits;
-use agentd_core::wire::message::{Event, FailKind, Failed, Pong};
+use agentd_core::wire::message::{Event, FailKind, Failed, Pong, Turn, TurnOutcome};
 use agentd_core::wire::{Encoder, Up};
 use std::collections::{BTreeMap, VecDeque};
 use std::io::Write;
@@ -225,7 +225,25 @@ fn instead_of(up: Up, error: &str) -> Option<Up> {
                 ),
             ]),
         })),
-        Up::Ready(_) | Up::Pong(_) | Up::Event(_) | Up::State(_) | Up::Usage(_) | Up::ToolRequest(_) => None,
+        Up::Turn(turn) => {
+            let outcome = match turn.outcome {
+                TurnOutcome::Result(result) => Up::Result(result),
+                TurnOutcome::Failed(failed) => Up::Failed(failed),
+            };
+            match instead_of(outcome, error)? {
+                Up::Failed(failed) => {
+                    Some(Up::Turn(Turn { id: turn.id, outcome: TurnOutcome::Failed(failed) }))
+                }
+                _ => None,
+            }
+        }
+        Up::Ready(_)
+        | Up::Pong(_)
+        | Up::Event(_)
+        | Up::State(_)
+        | Up::Usage(_)
+        | Up::ToolRequest(_)
+        | Up::Ack(_) => None,
     }
 }
 
@@ -244,12 +262,16 @@ const SMALL: usize = 256;
 /// About the bytes a frame holds while it waits.
 fn weight(up: &Up) -> usize {
     let large = match up {
-        Up::Ready(_) | Up::Pong(_) | Up::Usage(_) | Up::State(_) => 0,
+        Up::Ready(_) | Up::Pong(_) | Up::Usage(_) | Up::State(_) | Up::Ack(_) => 0,
         Up::Event(event) => event.fields.iter().map(|(k, v)| k.len() + v.len()).sum(),
         Up::Tools(tools) => tools.tools.iter().map(|name| name.len() + 24).sum(),
         Up::ToolRequest(request) => request.args.0.len() + request.name.len() + request.call_id.len(),
-        Up::Result(result) => result.text.as_ref().map_or(0, String::len),
-        Up::Failed(failed) => failed.error.len() + failed.text.as_ref().map_or(0, String::len),
+        Up::Turn(Turn { outcome: TurnOutcome::Result(result), .. }) | Up::Result(result) => {
+            result.text.as_ref().map_or(0, String::len)
+        }
+        Up::Turn(Turn { outcome: TurnOutcome::Failed(failed), .. }) | Up::Failed(failed) => {
+            failed.error.len() + failed.text.as_ref().map_or(0, String::len)
+        }
     };
     SMALL + large
 }

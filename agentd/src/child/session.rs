@@ -130,7 +130,9 @@ impl Session {
     }
 
     fn open_model(&mut self, inbox: &Sender<Inbox>) -> Result<(), Up> {
-        let Dialect::Mock(playbook) = &self.spawn.model.dialect;
+        let Dialect::Mock(playbook) = &self.spawn.model.dialect else {
+            return Err(failed(FailKind::Spawn, "this model dialect is not built yet".to_owned()));
+        };
         let playbook = Playbook::from_json(playbook)
             .map_err(|e| failed(FailKind::Spawn, format!("the playbook cannot be used: {e}")))?;
         let (connection, orders) = Connection::new(playbook, self.spawn.role, inbox.clone());

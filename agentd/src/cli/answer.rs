@@ -132,7 +132,7 @@ mod tests {
     use serde_json::json;
 
     fn result(value: Value) -> ResultObject {
-        let tokens = Tokens { input: 1200, output: 1, cached: 0, estimated: true };
+        let tokens = Tokens { input: 1200, output: 1, cached: 0, estimated: true, ..Tokens::default() };
         ResultObject {
             handle: None,
             run_id: RunId::mint(Wall(0), &mut Rng::new(1)),

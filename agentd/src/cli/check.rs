@@ -44,7 +44,7 @@ fn summary(loaded: &Loaded) -> String {
     let servers = if servers.is_empty() { "none".to_owned() } else { servers.join(", ") };
     format!(
         "ok: {from}: agent {}, model {}, servers {servers}\n",
-        loaded.config.agent, loaded.config.model.name
+        loaded.config.agent, loaded.config.model.model.name
     )
 }
 

@@ -44,15 +44,18 @@ fn of_result(result: &ResultObject, fault: Option<FailKind>, signal: Option<Supe
         Status::Failed => match fault {
             Some(FailKind::Model) => MODEL,
             Some(FailKind::Server) => SERVER,
-            Some(FailKind::Spawn | FailKind::EmptyReply | FailKind::Internal) => FAILED,
+            Some(FailKind::Spawn | FailKind::EmptyReply | FailKind::Schema | FailKind::Internal) => FAILED,
             None => of_signal(signal).unwrap_or(FAILED),
         },
         Status::Refused => REFUSED,
         Status::ExhaustedSteps | Status::ExhaustedTokens | Status::LoopDetected => EXHAUSTED,
         Status::Deadline => DEADLINE,
-        Status::Cancelled | Status::Parked | Status::Spawned | Status::Running => {
-            of_signal(signal).unwrap_or(FAILED)
-        }
+        Status::Cancelled
+        | Status::Parked
+        | Status::Held
+        | Status::Spawned
+        | Status::Running
+        | Status::Retiring => of_signal(signal).unwrap_or(FAILED),
     }
 }
 

@@ -12,12 +12,13 @@ use super::source::Place;
 use super::tree::Node;
 use super::values::Values;
 use agentd_core::config::{
-    Config, Kill, LimitOverrides, Liveness, Priority, Rate, SpawnDefaults, SubagentLimits,
+    Config, Kill, LimitOverrides, Liveness, ModelChoice, Priority, Rate, SpawnDefaults, SubagentLimits,
 };
 use agentd_core::note::Level;
 use agentd_core::preview::preview;
 use agentd_core::units;
 use agentd_core::wire::message::{Mode, RunLimits};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -52,7 +53,11 @@ impl Reader<'_> {
         let config = Config {
             agent: agent.text("name").map_or_else(|| self.default_name(), str::to_owned),
             instruction: agent.text("instruction").unwrap_or_default().to_owned(),
-            model: model?,
+            model: ModelChoice::of(model?),
+            models: BTreeMap::new(),
+            one_shot: true,
+            worker_idle: Duration::from_secs(60),
+            wake_on_results: false,
             servers,
             run: run_limits(&values.section("limits").section("run")),
             subagents: subagent_limits(&values.section("limits").section("subagents")),
@@ -120,6 +125,7 @@ impl Reader<'_> {
             self.problems.push(problem.accepted("1s or more, in whole seconds: the kernel counts no finer"));
         }
         SpawnDefaults {
+            model: None,
             mode: match values.text("mode") {
                 Some("async") => Mode::Async,
                 Some("detached") => Mode::Detached,
@@ -213,6 +219,7 @@ fn subagent_limits(values: &Values<'_>) -> SubagentLimits {
         total: values.small("total").unwrap_or_default(),
         depth: values.small("depth").unwrap_or_default(),
         rate: Rate { burst, per },
+        queue: 0,
     }
 }
 

@@ -114,7 +114,9 @@ fn cost(event: &Event) -> usize {
     let content = match event {
         Event::ChildBytes { bytes, .. } | Event::ChildStderr { bytes, .. } => bytes.len(),
         Event::PromptSubmitted { text } => text.len(),
+        Event::TurnCancelled { reason, .. } => reason.len(),
         Event::SpawnFailed { error, .. }
+        | Event::SpawnFrameFailed { error, .. }
         | Event::ChildWriteFailed { error, .. }
         | Event::StoreFailed { error, .. } => error.len(),
         Event::Seeded { .. }

@@ -2,11 +2,12 @@ use super::files::numbered;
 use super::format::MAGIC;
 use super::*;
 use agentd_core::bytes::Bytes;
-use agentd_core::config::{Kill, Liveness, Priority, Rate, SpawnDefaults, SubagentLimits};
+use agentd_core::config::{Kill, Liveness, ModelChoice, Priority, Rate, SpawnDefaults, SubagentLimits};
 use agentd_core::event::{Exit, SupervisorSignal};
 use agentd_core::id::NodeId;
 use agentd_core::time::{Instant, Wall};
 use agentd_core::wire::message::{Dialect, Mode, Model, RunLimits, Server, Stdio, Transport};
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -23,7 +24,14 @@ fn config() -> Config {
     Config {
         agent: "a".into(),
         instruction: "be brief".into(),
-        model: Model { name: "mock".into(), dialect: Dialect::Mock(Bytes::from(vec![b'{', b'}', 0xff])) },
+        model: ModelChoice::of(Model {
+            name: "mock".into(),
+            dialect: Dialect::Mock(Bytes::from(vec![b'{', b'}', 0xff])),
+        }),
+        models: BTreeMap::new(),
+        one_shot: true,
+        worker_idle: Duration::from_secs(60),
+        wake_on_results: false,
         servers: vec![Server {
             name: "s".into(),
             ns: None,
@@ -36,12 +44,18 @@ fn config() -> Config {
         }],
         run: RunLimits { steps: 1, tokens: 2, deadline_ms: 3, repeats: 4, tool_result_bytes: 5 },
         subagents: SubagentLimits {
+            queue: 0,
             breadth: 1,
             total: 2,
             depth: 3,
             rate: Rate { burst: 4, per: Duration::from_millis(5) },
         },
-        defaults: SpawnDefaults { mode: Mode::Sync, priority: Priority::Normal, limits: Default::default() },
+        defaults: SpawnDefaults {
+            model: None,
+            mode: Mode::Sync,
+            priority: Priority::Normal,
+            limits: Default::default(),
+        },
         liveness: Liveness::default(),
         kill: Kill::default(),
         drain_timeout: Duration::from_secs(25),

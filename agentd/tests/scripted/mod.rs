@@ -26,8 +26,10 @@ fn playbook(yaml: &str) -> Bytes {
     fs::write(folder.path().join("agentd.yaml"), text).expect("a file");
     let here = folder.path().to_owned();
     let sources = Sources { files: vec![here.join("agentd.yaml")], here, ..Sources::default() };
-    match load(&sources).unwrap_or_else(|problems| panic!("{}", render(&problems))).config.model.dialect {
+    match load(&sources).unwrap_or_else(|problems| panic!("{}", render(&problems))).config.model.model.dialect
+    {
         Dialect::Mock(json) => json,
+        other => panic!("not a playbook: {other:?}"),
     }
 }
 
@@ -178,6 +180,7 @@ impl<'t> Script<'t> {
             system: String::new(),
             instruction: instruction.to_owned(),
             context: Vec::new(),
+            output_schema: None,
             output_contract: None,
             servers: Vec::new(),
             tools,

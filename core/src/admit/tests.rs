@@ -5,8 +5,13 @@ use crate::config::Rate;
 use crate::time::Duration;
 use serde_json::json;
 
-const LIMITS: SubagentLimits =
-    SubagentLimits { breadth: 3, total: 5, depth: 1, rate: Rate { burst: 8, per: Duration::from_secs(2) } };
+const LIMITS: SubagentLimits = SubagentLimits {
+    breadth: 3,
+    total: 5,
+    depth: 1,
+    rate: Rate { burst: 8, per: Duration::from_secs(2) },
+    queue: 0,
+};
 
 fn args(value: serde_json::Value) -> RunArgs {
     RunArgs::read(value.as_object().expect("an object"))

@@ -178,6 +178,7 @@ fn spec() -> Spawn {
         system: String::new(),
         instruction: "do it".to_owned(),
         context: Vec::new(),
+        output_schema: None,
         output_contract: None,
         servers: Vec::new(),
         tools: None,

@@ -1,6 +1,7 @@
 //! The durable row of a run, and the one result object that every reader gets (S6.1).
 
 use crate::id::{Handle, NodeId, RunId};
+use crate::money::Usd;
 use crate::time::Wall;
 use crate::wire::message::{Mode, Role};
 use serde::{Deserialize, Serialize};
@@ -10,10 +11,14 @@ use serde_json::Value;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
+    /// Waits for a permit (S4.8).
+    Held,
     /// Admitted; its process is not yet up.
     Spawned,
     /// Its process is up.
     Running,
+    /// A warm run that takes no more messages and ends with the turn in hand.
+    Retiring,
     /// A drain stopped it; the next start spawns it again.
     Parked,
     /// Ended with a result.
@@ -38,7 +43,7 @@ impl Status {
     /// Whether nothing changes it any more in this daemon's life.
     pub const fn is_terminal(self) -> bool {
         match self {
-            Status::Spawned | Status::Running => false,
+            Status::Held | Status::Spawned | Status::Running | Status::Retiring => false,
             Status::Parked
             | Status::Completed
             | Status::Failed
@@ -54,8 +59,10 @@ impl Status {
     /// Its name in records, logs and on the command line.
     pub const fn name(self) -> &'static str {
         match self {
+            Status::Held => "held",
             Status::Spawned => "spawned",
             Status::Running => "running",
+            Status::Retiring => "retiring",
             Status::Parked => "parked",
             Status::Completed => "completed",
             Status::Failed => "failed",
@@ -69,7 +76,7 @@ impl Status {
     }
 }
 
-/// Tokens a run used; sums, never a single call.
+/// Tokens used and what they cost: of one call, or a sum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Tokens {
     /// Tokens in.
@@ -80,6 +87,12 @@ pub struct Tokens {
     pub cached: u64,
     /// Some part is an estimate.
     pub estimated: bool,
+    /// What they cost, as far as their models have a price.
+    #[serde(default)]
+    pub usd: Usd,
+    /// Some part was used by a model without a price.
+    #[serde(default)]
+    pub unpriced: bool,
 }
 
 impl Tokens {
@@ -89,6 +102,8 @@ impl Tokens {
         self.output = self.output.saturating_add(other.output);
         self.cached = self.cached.saturating_add(other.cached);
         self.estimated |= other.estimated;
+        self.usd = self.usd.plus(other.usd);
+        self.unpriced |= other.unpriced;
     }
 }
 

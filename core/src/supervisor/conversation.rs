@@ -72,11 +72,12 @@ impl Core {
             instruction: text,
             context: Vec::new(),
             output_contract: None,
+            output_schema: None,
             servers: self.config.servers.clone(),
             tools: None,
             names: Vec::new(),
             own_tools: if self.admission.depth_allows(0) { delegation_tools() } else { Vec::new() },
-            model: self.config.model.clone(),
+            model: self.config.model.model.clone(),
             limits: self.config.run.clone(),
             log_level: self.config.log_level.clone(),
         };
@@ -214,7 +215,12 @@ impl Core {
             .map_or_else(UsageSum::default, |run| UsageSum { own: run.record.usage, subtree: run.subtree });
         self.exited = true;
         debug_assert!(self.runs.values().all(|r| matches!(r.process, Process::Gone)));
-        out.push(Action::Exit { interrupted: self.drain.map(|d| d.signal), leaked: self.leaked, usage });
+        out.push(Action::Exit {
+            interrupted: self.drain.map(|d| d.signal),
+            leaked: self.leaked,
+            usage,
+            costliest: None,
+        });
     }
 }
 

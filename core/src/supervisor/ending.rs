@@ -114,7 +114,8 @@ impl Core {
                 Rung::None => {}
                 Rung::Cancel => {
                     let reason = run.record.error.clone().unwrap_or_default();
-                    if let Sent::Frame(frame) = run.channel.send(&Down::Cancel(Cancel { reason })) {
+                    if let Sent::Frame(frame) = run.channel.send(&Down::Cancel(Cancel { reason, turn: None }))
+                    {
                         self.queue(node, frame, out);
                     }
                 }
@@ -190,7 +191,7 @@ impl Core {
         let fault = run.fault;
         let waiters = std::mem::take(&mut run.waiters);
         if run.record.role == Role::Worker {
-            out.push(Action::Deliver { result: Box::new(object), fault });
+            out.push(Action::Deliver { prompt: 1, result: Box::new(object), fault });
             self.conversation_answered(node);
         }
         for waiter in waiters {

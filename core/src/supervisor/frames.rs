@@ -45,6 +45,8 @@ impl Core {
                 | Up::Usage(_)
                 | Up::Tools(_)
                 | Up::ToolRequest(_)
+                | Up::Ack(_)
+                | Up::Turn(_)
                 | Up::Result(_)
                 | Up::Failed(_) => alive.liveness.frame(now),
             }
@@ -67,6 +69,7 @@ impl Core {
             }
             Up::Usage(usage) => self.used(node, &usage),
             Up::Tools(tools) => self.tools_offered(node, tools, out),
+            Up::Ack(_) | Up::Turn(_) => {}
             Up::ToolRequest(request) => self.tool_request(node, request, out),
             Up::Result(result) => self.terminal_result(node, result, out),
             Up::Failed(failed) => self.terminal_failed(node, failed, out),
@@ -120,6 +123,7 @@ impl Core {
             output: usage.output,
             cached: usage.cached,
             estimated: usage.estimated,
+            ..Tokens::default()
         };
         if let Some(run) = self.run(node) {
             run.in_flight = None;
@@ -134,7 +138,7 @@ impl Core {
         let Some(run) = self.run(node) else { return };
         if let Some(input) = run.in_flight.take() {
             run.charged_ahead = input;
-            self.charge(node, Tokens { input, output: 0, cached: 0, estimated: true });
+            self.charge(node, Tokens { input, estimated: true, ..Tokens::default() });
         }
     }
 

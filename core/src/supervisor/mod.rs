@@ -106,6 +106,8 @@ impl Core {
         match event {
             Event::Seeded { seed } => self.rng = Rng::new(seed),
             Event::PromptSubmitted { text } => self.prompt_submitted(text, out),
+            Event::TurnCancelled { .. } => {}
+            Event::SpawnFrameFailed { node, error } => self.child_write_failed(node, &error, out),
             Event::Tick => self.tick(out),
             Event::ChildSpawned { node, pid } => self.child_spawned(node, pid, out),
             Event::SpawnFailed { node, error, transient } => self.spawn_failed(node, &error, transient, out),

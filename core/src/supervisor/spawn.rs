@@ -316,5 +316,6 @@ pub(super) const fn mode_name(mode: Mode) -> &'static str {
         Mode::Sync => "sync",
         Mode::Async => "async",
         Mode::Detached => "detached",
+        Mode::Warm => "warm",
     }
 }

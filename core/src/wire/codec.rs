@@ -58,6 +58,11 @@ messages! { Down:
     "ping" => Ping,
     "cancel" => Cancel,
     "tool_result" => ToolResult,
+    "message" => Message,
+    "steer" => Steer,
+    "finish" => Finish,
+    "pause" => Pause,
+    "resume" => Resume,
 }
 
 messages! { Up:
@@ -68,6 +73,8 @@ messages! { Up:
     "usage" => Usage,
     "tools" => Tools,
     "tool_request" => ToolRequest,
+    "ack" => Ack,
+    "turn" => Turn,
     "result" => Result,
     "failed" => Failed,
 }

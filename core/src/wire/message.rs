@@ -21,6 +21,16 @@ pub enum Down {
     Cancel(Cancel),
     /// The one answer to a `tool_request`.
     ToolResult(ToolResult),
+    /// A warm child's next turn.
+    Message(Text),
+    /// Something to be told at the next step of the turn in hand (S6.9).
+    Steer(Text),
+    /// One last model call without tools, then the result as it is (S6.9).
+    Finish(Finish),
+    /// Stand still from the next boundary on; that time counts against no deadline (S6.9).
+    Pause(Pause),
+    /// Go on.
+    Resume(Resume),
 }
 
 /// Child to supervisor.
@@ -40,6 +50,10 @@ pub enum Up {
     Tools(Tools),
     /// A call of a tool that the supervisor owns.
     ToolRequest(ToolRequest),
+    /// A `message` or a `steer` has been taken: it is in the history.
+    Ack(Ack),
+    /// A warm child's turn has ended; it waits for the next message.
+    Turn(Turn),
     /// Terminal: the loop ended with this.
     Result(RunResult),
     /// Terminal: the child could not end in a result.
@@ -78,6 +92,9 @@ pub struct Spawn {
     /// What the answer should look like, in prose.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_contract: Option<String>,
+    /// JSON Schema that the answer must fit (S7.8).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<Json>,
     /// The servers it connects to itself.
     #[serde(default)]
     pub servers: Vec<Server>,
@@ -118,6 +135,8 @@ pub enum Mode {
     Async,
     /// Nobody waits.
     Detached,
+    /// Stays between turns, one for each message (S6.3).
+    Warm,
 }
 
 /// W3C trace context: lower-case hex, 32 digits for the trace and 16 for a span.
@@ -250,6 +269,38 @@ pub struct Model {
 pub enum Dialect {
     /// A scripted playbook: its YAML text, already read.
     Mock(Bytes),
+    /// Chat completions.
+    Openai(Remote),
+    /// Messages.
+    Anthropic(Remote),
+}
+
+/// A provider's endpoints. Values that spell a secret reference are put in by the host when it encodes the frame
+/// (S3.7).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Remote {
+    /// The provider's own name of the model.
+    pub model: String,
+    /// In the order they are tried; never empty.
+    pub endpoints: Vec<Endpoint>,
+    /// Sent with every request, on top of the dialect's own.
+    #[serde(default)]
+    pub headers: BTreeMap<String, String>,
+    /// Silence on a stream that makes it dead, in milliseconds: since the last event that means something.
+    pub timeout_ms: u64,
+    /// Most tokens of one reply; `None` is the dialect's own default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_output: Option<u64>,
+}
+
+/// One base address of a provider.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Endpoint {
+    /// `https://…`, or `http://` on loopback; the dialect appends its own path (S17.0).
+    pub url: String,
+    /// The key, if it needs one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token: Option<String>,
 }
 
 /// The loop's budgets (S7.1, S7.6, S7.7). All are positive.
@@ -279,7 +330,34 @@ pub struct Ping {
 pub struct Cancel {
     /// Why, for the log.
     pub reason: String,
+    /// Only this turn of a warm child ends, if it is the one in hand; the child stays. Absent: the run ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<u64>,
 }
+
+/// See [`Down::Message`] and [`Down::Steer`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Text {
+    /// Minted by the supervisor for one child, rising over both kinds; a warm child's instruction is 1.
+    pub id: u64,
+    /// What is said.
+    pub text: String,
+}
+
+/// See [`Down::Finish`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finish {
+    /// Why, for the model and the log.
+    pub reason: String,
+}
+
+/// See [`Down::Pause`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Pause {}
+
+/// See [`Down::Resume`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Resume {}
 
 /// See [`Down::ToolResult`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -355,6 +433,13 @@ pub enum WaitingOn {
     Tools(Vec<String>),
     /// Only answers of the supervisor (a delegated run, an await).
     Supervisor,
+    /// A provider that asked for patience, or that is to be tried again: until this wall-clock time, in
+    /// milliseconds since 1970 (S15.4, S7.10).
+    Throttled(u64),
+    /// A warm child's next message.
+    Message,
+    /// A `resume` (S6.9).
+    Paused,
     /// Its servers are being closed; the terminal frame is next or sent.
     Closing,
 }
@@ -396,6 +481,33 @@ pub struct ToolRequest {
     pub name: String,
     /// Arguments: a JSON object within S7.3's bounds.
     pub args: Json,
+}
+
+/// See [`Up::Ack`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ack {
+    /// The message's or steer's.
+    pub id: u64,
+}
+
+/// See [`Up::Turn`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Turn {
+    /// The message that began it; 1 is the instruction.
+    pub id: u64,
+    /// How it ended.
+    #[serde(deserialize_with = "exact::variant")]
+    pub outcome: TurnOutcome,
+}
+
+/// How a warm child's turn ended. What it counted (`evidence`) is the child's sum over all its turns.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TurnOutcome {
+    /// By itself, by a limit or by a `cancel`.
+    Result(RunResult),
+    /// By something that gave out and that the next turn may not meet again (an empty reply, a schema).
+    Failed(Failed),
 }
 
 /// See [`Up::Result`].
@@ -474,6 +586,8 @@ pub enum FailKind {
     Model,
     /// The model gave neither text nor calls, twice.
     EmptyReply,
+    /// The answer did not fit `output_schema`, twice (S7.8).
+    Schema,
     /// Something inside the child; a bug.
     Internal,
 }

@@ -34,6 +34,7 @@ pub(super) fn spawn() -> Spawn {
         instruction: "Count the lines of src.".into(),
         context: vec![ContextMessage { role: ContextRole::User, content: "Ünïcode \u{1F980}".into() }],
         output_contract: Some("one number".into()),
+        output_schema: Some(json(r#"{"type":"integer"}"#)),
         servers: vec![stdio_server(), files_server()],
         tools: Some(vec!["files.*".into()]),
         names: vec![ToolName { server: "fs".into(), tool: "grep".into(), name: "files.grep".into() }],
@@ -93,8 +94,13 @@ pub(super) fn every_down() -> Vec<Down> {
     vec![
         Down::Spawn(Box::new(spawn())),
         Down::Ping(Ping { seq: 3 }),
-        Down::Cancel(Cancel { reason: "operator".into() }),
+        Down::Cancel(Cancel { reason: "operator".into(), turn: Some(2) }),
         Down::ToolResult(ToolResult { id: 9, error: true, value: json(r#""no""#) }),
+        Down::Message(Text { id: 2, text: "And the tests?".into() }),
+        Down::Steer(Text { id: 3, text: "Leave vendor out.".into() }),
+        Down::Finish(Finish { reason: "time is short".into() }),
+        Down::Pause(Pause {}),
+        Down::Resume(Resume {}),
     ]
 }
 
@@ -123,15 +129,21 @@ pub(super) fn every_up() -> Vec<Up> {
             name: "subagent.run".into(),
             args: json(r#"{"instruction":"x"}"#),
         }),
-        Up::Result(RunResult {
-            end: LoopEnd::ExhaustedSteps,
-            text: Some("half".into()),
-            partial: true,
-            error: Some("out of steps".into()),
-            evidence,
-        }),
+        Up::Ack(Ack { id: 3 }),
+        Up::Turn(Turn { id: 2, outcome: TurnOutcome::Result(half()) }),
+        Up::Result(half()),
         Up::Failed(Failed { kind: FailKind::Server, error: "fs is gone".into(), text: None, evidence }),
     ]
+}
+
+fn half() -> RunResult {
+    RunResult {
+        end: LoopEnd::ExhaustedSteps,
+        text: Some("half".into()),
+        partial: true,
+        error: Some("out of steps".into()),
+        evidence: LoopEvidence { model_calls: 3, tool_calls: 2, tool_errors: 1 },
+    }
 }
 
 fn text() -> impl Strategy<Value = String> {
@@ -187,15 +199,15 @@ prop_compose! {
         handle in option::of(number().prop_map(Handle)),
         (depth, attempt, minor) in (small(), small(), any::<u16>()),
         role in prop_oneof![Just(Role::Worker), Just(Role::Subagent)],
-        mode in prop_oneof![Just(Mode::Sync), Just(Mode::Async), Just(Mode::Detached)],
+        mode in prop_oneof![Just(Mode::Sync), Just(Mode::Async), Just(Mode::Detached), Just(Mode::Warm)],
         (system, instruction, log_level) in (text(), text(), text()),
         context in vec((any::<bool>(), text()), 0..3),
-        output_contract in option::of(text()),
+        (output_contract, output_schema) in (option::of(text()), option::of(blob())),
         servers in vec(server(), 0..3),
         tools in option::of(texts()),
         names in vec((text(), text(), text()), 0..3),
         own_tools in vec((text(), text(), blob()), 0..3),
-        playbook in blob(),
+        dialect in dialect(),
         (steps, tokens, deadline_ms, repeats, tool_result_bytes) in (small(), number(), number(), small(), number()),
     ) -> Spawn {
         let who = |user| if user { ContextRole::User } else { ContextRole::Assistant };
@@ -212,6 +224,7 @@ prop_compose! {
             instruction,
             context: context.into_iter().map(|(u, content)| ContextMessage { role: who(u), content }).collect(),
             output_contract,
+            output_schema: output_schema.map(Json),
             servers,
             tools,
             names: names.into_iter().map(|(server, tool, name)| ToolName { server, tool, name }).collect(),
@@ -219,11 +232,36 @@ prop_compose! {
                 .into_iter()
                 .map(|(name, description, schema)| ToolDecl { name, description, schema: Json(schema) })
                 .collect(),
-            model: Model { name: "m".into(), dialect: Dialect::Mock(playbook) },
+            model: Model { name: "m".into(), dialect },
             limits: RunLimits { steps, tokens, deadline_ms, repeats, tool_result_bytes },
             log_level,
         }
     }
+}
+
+fn dialect() -> impl Strategy<Value = Dialect> {
+    let endpoint = (text(), option::of(text())).prop_map(|(url, token)| Endpoint { url, token });
+    let parts =
+        (text(), vec(endpoint, 1..3), btree_map(text(), text(), 0..3), number(), option::of(number()));
+    let remote = parts.prop_map(|(model, endpoints, headers, timeout_ms, max_output)| Remote {
+        model,
+        endpoints,
+        headers,
+        timeout_ms,
+        max_output,
+    });
+    prop_oneof![
+        blob().prop_map(Dialect::Mock),
+        (any::<bool>(), remote).prop_map(|(open, remote)| if open {
+            Dialect::Openai(remote)
+        } else {
+            Dialect::Anthropic(remote)
+        }),
+    ]
+}
+
+fn said() -> impl Strategy<Value = Text> {
+    (number(), text()).prop_map(|(id, text)| Text { id, text })
 }
 
 /// Any message of the supervisor.
@@ -231,7 +269,12 @@ pub(super) fn any_down() -> impl Strategy<Value = Down> {
     prop_oneof![
         any_spawn().prop_map(|spawn| Down::Spawn(Box::new(spawn))),
         number().prop_map(|seq| Down::Ping(Ping { seq })),
-        text().prop_map(|reason| Down::Cancel(Cancel { reason })),
+        (text(), option::of(number())).prop_map(|(reason, turn)| Down::Cancel(Cancel { reason, turn })),
+        said().prop_map(Down::Message),
+        said().prop_map(Down::Steer),
+        text().prop_map(|reason| Down::Finish(Finish { reason })),
+        Just(Down::Pause(Pause {})),
+        Just(Down::Resume(Resume {})),
         (number(), any::<bool>(), blob()).prop_map(|(id, error, value)| Down::ToolResult(ToolResult {
             id,
             error,
@@ -254,6 +297,9 @@ fn any_waiting() -> impl Strategy<Value = WaitingOn> {
         Just(WaitingOn::Model),
         texts().prop_map(WaitingOn::Tools),
         Just(WaitingOn::Supervisor),
+        number().prop_map(WaitingOn::Throttled),
+        Just(WaitingOn::Message),
+        Just(WaitingOn::Paused),
         Just(WaitingOn::Closing),
     ]
 }
@@ -276,14 +322,24 @@ fn any_kind() -> impl Strategy<Value = FailKind> {
         Just(FailKind::Server),
         Just(FailKind::Model),
         Just(FailKind::EmptyReply),
+        Just(FailKind::Schema),
         Just(FailKind::Internal),
     ]
+}
+
+fn any_result() -> impl Strategy<Value = RunResult> {
+    let parts = (any_end(), option::of(text()), any::<bool>(), option::of(text()), any_evidence());
+    parts.prop_map(|(end, text, partial, error, evidence)| RunResult { end, text, partial, error, evidence })
+}
+
+fn any_failed() -> impl Strategy<Value = Failed> {
+    (any_kind(), text(), option::of(text()), any_evidence())
+        .prop_map(|(kind, error, text, evidence)| Failed { kind, error, text, evidence })
 }
 
 /// Any message of a child.
 pub(super) fn any_up() -> impl Strategy<Value = Up> {
     let usage = (number(), number(), number(), any::<bool>(), text());
-    let result = (any_end(), option::of(text()), any::<bool>(), option::of(text()), any_evidence());
     prop_oneof![
         any::<u16>().prop_map(|minor| Up::Ready(Ready { v: [1, minor] })),
         number().prop_map(|seq| Up::Pong(Pong { seq })),
@@ -297,10 +353,10 @@ pub(super) fn any_up() -> impl Strategy<Value = Up> {
         (number(), text(), text(), blob()).prop_map(|(id, call_id, name, args)| {
             Up::ToolRequest(ToolRequest { id, call_id, name, args: Json(args) })
         }),
-        result.prop_map(|(end, text, partial, error, evidence)| {
-            Up::Result(RunResult { end, text, partial, error, evidence })
-        }),
-        (any_kind(), text(), option::of(text()), any_evidence())
-            .prop_map(|(kind, error, text, evidence)| Up::Failed(Failed { kind, error, text, evidence })),
+        number().prop_map(|id| Up::Ack(Ack { id })),
+        (number(), any_result()).prop_map(|(id, r)| Up::Turn(Turn { id, outcome: TurnOutcome::Result(r) })),
+        (number(), any_failed()).prop_map(|(id, f)| Up::Turn(Turn { id, outcome: TurnOutcome::Failed(f) })),
+        any_result().prop_map(Up::Result),
+        any_failed().prop_map(Up::Failed),
     ]
 }

@@ -5,6 +5,7 @@
 use agentd_core::event::Event;
 use agentd_core::note::Note;
 use agentd_core::record::{Record, ResultObject};
+use agentd_core::snapshot::Snapshot;
 use agentd_core::time::Now;
 use agentd_core::wire::message;
 
@@ -19,14 +20,22 @@ pub trait Outside {
     /// Saves a record, or begins to.
     fn persist(&mut self, seq: u64, record: &Record) -> StoreAnswer;
 
-    /// The one-shot conversation has its answer; `fault` is what gave out, when its worker said so. Usage is as
+    /// The prompt of this number has its answer; `fault` is what gave out, when its worker said so. Usage is as
     /// known now, the final sums come with the loop's end.
-    fn deliver(&mut self, result: &ResultObject, fault: Option<message::FailKind>);
+    fn deliver(&mut self, prompt: u64, result: &ResultObject, fault: Option<message::FailKind>);
+
+    /// Whether anybody looks: only then is a [`Snapshot`] taken after a turn in which something happened.
+    fn looks(&self) -> bool {
+        false
+    }
+
+    /// How things stand after a turn.
+    fn see(&mut self, _snapshot: Snapshot) {}
 
     /// The first frame of a child, length prefix included, with the secrets put in.
     ///
     /// # Errors
-    /// The frame cannot be made (it is too large, a secret is gone); said of the child as a failed write.
+    /// The frame cannot be made (a secret is gone): a sentence for the person who must act.
     fn encode_spawn(&mut self, spawn: &message::Spawn) -> Result<Vec<u8>, String>;
 }
 

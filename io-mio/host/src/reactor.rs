@@ -13,7 +13,7 @@ use crate::outside::{Outside, StoreAnswer};
 use crate::signals::Signals;
 use crate::spawner::Image;
 use crate::tree::Mode;
-use agentd_core::action::{Action, Actions};
+use agentd_core::action::{Action, Actions, Costliest};
 use agentd_core::bytes::Bytes;
 use agentd_core::event::{Event, SupervisorSignal};
 use agentd_core::machine::Machine;
@@ -69,6 +69,8 @@ pub struct Ended {
     pub leaked: u32,
     /// What the conversation and everything below it used.
     pub usage: UsageSum,
+    /// The run that used most by itself, the worker aside.
+    pub costliest: Option<Costliest>,
 }
 
 /// What the driver does next.
@@ -147,15 +149,21 @@ impl<'a, M: Machine + ?Sized, O: Outside> Reactor<'a, M, O> {
         let now = self.clock.now();
         let more_to_read = self.gather(ears)?;
         // What comes of these events is learned later than all of them, so it is told in the next turn.
+        let told = !self.learned.is_empty();
         for event in std::mem::take(&mut self.learned) {
             if let Some(ended) = self.tell(now, event, ears) {
                 return Ok(Next::End(ended));
             }
         }
-        if self.due(now)
-            && let Some(ended) = self.tell(now, Event::Tick, ears)
-        {
+        let due = self.due(now);
+        if due && let Some(ended) = self.tell(now, Event::Tick, ears) {
             return Ok(Next::End(ended));
+        }
+        if (told || due)
+            && self.outside.looks()
+            && let Some(snapshot) = self.machine.snapshot()
+        {
+            self.outside.see(snapshot);
         }
         let more_to_write = self.hands.flush(ears, &mut self.learned);
         let at_once = more_to_read || more_to_write || self.mailed || !self.learned.is_empty();
@@ -196,8 +204,8 @@ impl<'a, M: Machine + ?Sized, O: Outside> Reactor<'a, M, O> {
         self.machine.handle(now, event, &mut actions);
         let mut ended = None;
         for action in actions.drain(..) {
-            if let Action::Exit { interrupted, leaked, usage } = action {
-                ended = Some(Ended { interrupted, leaked, usage });
+            if let Action::Exit { interrupted, leaked, usage, costliest } = action {
+                ended = Some(Ended { interrupted, leaked, usage, costliest });
                 break;
             }
             self.perform(now, action, ears);
@@ -212,7 +220,7 @@ impl<'a, M: Machine + ?Sized, O: Outside> Reactor<'a, M, O> {
             Action::Spawn { node, name, walls } => self.hands.spawn(node, name, walls, learned),
             Action::SendSpawn { node, payload } => match self.outside.encode_spawn(&payload.0) {
                 Ok(frame) => self.hands.send(node, Bytes::from(frame), learned),
-                Err(error) => learned.push_back(Event::ChildWriteFailed { node, error }),
+                Err(error) => learned.push_back(Event::SpawnFrameFailed { node, error }),
             },
             Action::SendToChild { node, frame } => self.hands.send(node, frame, learned),
             Action::CloseStdin { node } => self.hands.close_stdin(node),
@@ -228,7 +236,7 @@ impl<'a, M: Machine + ?Sized, O: Outside> Reactor<'a, M, O> {
                 StoreAnswer::Later => {}
             },
             Action::Note(note) => self.outside.note(now, note),
-            Action::Deliver { result, fault } => self.outside.deliver(&result, fault),
+            Action::Deliver { prompt, result, fault } => self.outside.deliver(prompt, &result, fault),
             // `tell` ends with it before it comes here.
             Action::Exit { .. } => {}
         }

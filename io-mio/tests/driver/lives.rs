@@ -149,7 +149,12 @@ fn cpu_wall() {
 fn left_behind() {
     let plan = |event: &Event, out: &mut Vec<Action>| {
         if matches!(event, Event::ChildSpawned { node: NodeId(3), .. }) {
-            out.push(Action::Exit { interrupted: None, leaked: 3, usage: UsageSum::default() });
+            out.push(Action::Exit {
+                interrupted: None,
+                leaked: 3,
+                usage: UsageSum::default(),
+                costliest: None,
+            });
         }
     };
     // None of them would end by itself, nor by the end of its stdin; one is stopped.

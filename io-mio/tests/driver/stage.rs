@@ -181,7 +181,12 @@ impl<F: FnMut(&Event, &mut Actions)> Machine for Stage<F> {
         }
         let ends = out.iter().any(|action| matches!(action, Action::Exit { .. }));
         if self.open.is_empty() && !self.trace.is_empty() && !ends {
-            out.push(Action::Exit { interrupted: None, leaked: 0, usage: UsageSum::default() });
+            out.push(Action::Exit {
+                interrupted: None,
+                leaked: 0,
+                usage: UsageSum::default(),
+                costliest: None,
+            });
         }
         self.trace.push((now, event));
     }
@@ -212,7 +217,7 @@ impl Outside for Memory {
         StoreAnswer::Stored
     }
 
-    fn deliver(&mut self, _result: &ResultObject, _fault: Option<message::FailKind>) {
+    fn deliver(&mut self, _prompt: u64, _result: &ResultObject, _fault: Option<message::FailKind>) {
         self.delivered += 1;
     }
 

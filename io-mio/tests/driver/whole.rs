@@ -47,9 +47,12 @@ fn idle() {
                     out.push(Action::CloseStdin { node });
                 }
                 Event::ExitObserved { .. } => out.push(Action::Reap { node }),
-                Event::Reaped { .. } => {
-                    out.push(Action::Exit { interrupted: None, leaked: 0, usage: UsageSum::default() })
-                }
+                Event::Reaped { .. } => out.push(Action::Exit {
+                    interrupted: None,
+                    leaked: 0,
+                    usage: UsageSum::default(),
+                    costliest: None,
+                }),
                 _ => {}
             }
         }
@@ -112,6 +115,7 @@ fn the_end() {
                 interrupted: Some(SupervisorSignal::Int),
                 leaked: 2,
                 usage: UsageSum::default(),
+                costliest: None,
             });
         }
     };

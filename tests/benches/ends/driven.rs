@@ -61,7 +61,12 @@ impl Ends {
     fn wave(&mut self, out: &mut Actions) {
         (self.up, self.gone) = (0, 0);
         if self.took.len() == self.rounds {
-            out.push(Action::Exit { interrupted: None, leaked: 0, usage: UsageSum::default() });
+            out.push(Action::Exit {
+                interrupted: None,
+                leaked: 0,
+                usage: UsageSum::default(),
+                costliest: None,
+            });
             return;
         }
         for _ in 0..self.children {

@@ -21,7 +21,7 @@ impl Outside for Nothing {
         StoreAnswer::Stored
     }
 
-    fn deliver(&mut self, _result: &ResultObject, _fault: Option<FailKind>) {}
+    fn deliver(&mut self, _prompt: u64, _result: &ResultObject, _fault: Option<FailKind>) {}
 
     fn encode_spawn(&mut self, spawn: &Spawn) -> Result<Vec<u8>, String> {
         Encoder::new().encode_down(&Down::Spawn(Box::new(spawn.clone()))).map_err(|error| error.to_string())

@@ -7,12 +7,13 @@ use super::story::Story;
 use super::world::{Outcome, World};
 use agentd_core::bytes::Bytes;
 use agentd_core::config::{
-    Config, Kill, LimitOverrides, Liveness, Priority, Rate, SpawnDefaults, SubagentLimits,
+    Config, Kill, LimitOverrides, Liveness, ModelChoice, Priority, Rate, SpawnDefaults, SubagentLimits,
 };
 use agentd_core::machine::Machine;
 use agentd_core::time::{Duration, Now};
 use agentd_core::wire::message::{Dialect, Mode, Model, RunLimits};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Makes the machine under test.
@@ -128,7 +129,11 @@ fn config(knobs: &Knobs) -> Config {
     Config {
         agent: "sim".into(),
         instruction: String::new(),
-        model,
+        model: ModelChoice::of(model),
+        models: BTreeMap::new(),
+        one_shot: true,
+        worker_idle: ms(60_000),
+        wake_on_results: false,
         servers: Vec::new(),
         run,
         subagents: SubagentLimits {
@@ -136,8 +141,10 @@ fn config(knobs: &Knobs) -> Config {
             total: knobs.total,
             depth: knobs.depth,
             rate: Rate { burst: knobs.burst, per: ms(knobs.refill_ms) },
+            queue: 0,
         },
         defaults: SpawnDefaults {
+            model: None,
             mode: Mode::Sync,
             priority: Priority::Normal,
             limits: LimitOverrides::default(),

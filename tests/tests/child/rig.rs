@@ -126,7 +126,7 @@ impl Rig {
     }
 
     pub(crate) fn cancel(&mut self) {
-        self.send(&Down::Cancel(Cancel { reason: "the test says so".into() }));
+        self.send(&Down::Cancel(Cancel { reason: "the test says so".into(), turn: None }));
     }
 
     /// The next frame; `None` at the end of file.
@@ -312,6 +312,7 @@ impl Run {
             system: String::new(),
             instruction: "Do the thing.".into(),
             context: Vec::new(),
+            output_schema: None,
             output_contract: None,
             servers: Vec::new(),
             tools: None,

@@ -32,6 +32,7 @@ fn spawn(servers: &[&str]) -> Spawn {
         system: String::new(),
         instruction: String::new(),
         context: Vec::new(),
+        output_schema: None,
         output_contract: None,
         servers: servers.iter().map(server).collect(),
         tools: None,

@@ -21,6 +21,7 @@ fn spawn(v: [u16; 2]) -> Spawn {
         system: String::new(),
         instruction: "x".repeat(100_000),
         context: Vec::new(),
+        output_schema: None,
         output_contract: None,
         servers: Vec::new(),
         tools: None,
@@ -79,7 +80,7 @@ fn what_is_no_spawn_frame_is_named() {
     );
     assert!(refusal(b"\0\0\0\x09abc").contains("3 of 9"));
     assert!(refusal(&frame(&Down::Ping(Ping { seq: 1 }))).contains("ping"));
-    assert!(refusal(&frame(&Down::Cancel(Cancel { reason: String::new() }))).contains("cancel"));
+    assert!(refusal(&frame(&Down::Cancel(Cancel { reason: String::new(), turn: None }))).contains("cancel"));
     // A body that is no CBOR map at all.
     assert!(!refusal(b"\0\0\0\x01\xff").is_empty());
 }

@@ -428,7 +428,7 @@ fn files_merge_in_order_then_variables_then_flags() {
     let Loaded { config, settings } = folder.load();
     assert_eq!((config.agent.as_str(), config.instruction.as_str()), ("one", "a: b # not YAML"));
     assert_eq!((config.run.steps, config.run.tokens, config.run.deadline_ms), (3, 1, 2_000));
-    assert_eq!(config.model.name, "flagged");
+    assert_eq!(config.model.model.name, "flagged");
     assert_eq!(settings.env_passthrough, ["A", "B_*"]);
     assert_eq!((settings.log_level, settings.log_format), (Level::Debug, Some(LogFormat::Json)));
     assert_eq!(settings.journal, Some(folder.dir.path().join("j")));

@@ -234,7 +234,7 @@ fn usage_reaches_every_run_above_once() {
     assert_eq!(object["usage"]["own"], object["usage"]["subtree"]);
     desk.finish(NodeId(2), "y");
     desk.finish(worker, "x");
-    let Some(Action::Exit { usage, leaked: 0, interrupted: None }) = desk.exit.take() else {
+    let Some(Action::Exit { usage, leaked: 0, interrupted: None, .. }) = desk.exit.take() else {
         panic!("ended")
     };
     assert_eq!((usage.own.input, usage.subtree.input, usage.subtree.output), (1, 211, 4));

@@ -9,7 +9,7 @@ mod waits;
 use super::*;
 use crate::action::ChildSignal;
 use crate::bytes::{Bytes, Json};
-use crate::config::{Kill, Liveness, Priority, Rate, SpawnDefaults, SubagentLimits};
+use crate::config::{Kill, Liveness, ModelChoice, Priority, Rate, SpawnDefaults, SubagentLimits};
 use crate::event::Exit;
 use crate::record::{ResultObject, Status};
 use crate::time::{Duration, Wall};
@@ -34,7 +34,11 @@ pub(super) fn config() -> Config {
     Config {
         agent: "test".into(),
         instruction: "the agent's own text".into(),
-        model: Model { name: "mock".into(), dialect: Dialect::Mock(Bytes::default()) },
+        model: ModelChoice::of(Model { name: "mock".into(), dialect: Dialect::Mock(Bytes::default()) }),
+        models: BTreeMap::new(),
+        one_shot: true,
+        worker_idle: Duration::from_secs(60),
+        wake_on_results: false,
         servers: vec![server("files"), server("repo")],
         run: RunLimits {
             steps: 500,
@@ -44,12 +48,18 @@ pub(super) fn config() -> Config {
             tool_result_bytes: 65_536,
         },
         subagents: SubagentLimits {
+            queue: 0,
             breadth: 8,
             total: 64,
             depth: 2,
             rate: Rate { burst: 100, per: Duration::from_secs(2) },
         },
-        defaults: SpawnDefaults { mode: Mode::Sync, priority: Priority::Normal, limits: Default::default() },
+        defaults: SpawnDefaults {
+            model: None,
+            mode: Mode::Sync,
+            priority: Priority::Normal,
+            limits: Default::default(),
+        },
         liveness: Liveness::default(),
         kill: Kill::default(),
         drain_timeout: Duration::from_secs(25),
@@ -237,9 +247,9 @@ impl Desk {
             .child(node)
             .heard
             .iter()
-            .filter_map(|d| match d {
-                Down::ToolResult(r) if r.id == id => Some(r.clone()),
-                Down::ToolResult(_) | Down::Spawn(_) | Down::Ping(_) | Down::Cancel(_) => None,
+            .filter_map(|d| {
+                let Down::ToolResult(r) = d else { return None };
+                (r.id == id).then(|| r.clone())
             })
             .collect();
         assert!(answers.len() <= 1, "call {id} was answered {} times", answers.len());
@@ -289,9 +299,9 @@ impl Desk {
 
     /// Answers every ping a child was sent and not yet answered.
     fn pong(&mut self, node: NodeId) {
-        let seq = self.child(node).heard.iter().rev().find_map(|d| match d {
-            Down::Ping(p) => Some(p.seq),
-            Down::ToolResult(_) | Down::Spawn(_) | Down::Cancel(_) => None,
+        let seq = self.child(node).heard.iter().rev().find_map(|d| {
+            let Down::Ping(p) = d else { return None };
+            Some(p.seq)
         });
         if let Some(seq) = seq {
             self.up(node, &Up::Pong(Pong { seq }));

@@ -65,9 +65,9 @@ fn every_reader_gets_the_same_bytes() {
         .child(worker)
         .heard
         .iter()
-        .filter_map(|d| match d {
-            Down::ToolResult(r) if reads.contains(&r.id) => Some(r.value.0.to_vec()),
-            Down::ToolResult(_) | Down::Spawn(_) | Down::Ping(_) | Down::Cancel(_) => None,
+        .filter_map(|d| {
+            let Down::ToolResult(r) = d else { return None };
+            reads.contains(&r.id).then(|| r.value.0.to_vec())
         })
         .collect();
     assert_eq!(bytes.len(), 4);

@@ -145,11 +145,12 @@ impl Core {
             instruction: args.instruction.clone().unwrap_or_default(),
             context: args.context.clone(),
             output_contract: args.output_contract.clone(),
+            output_schema: None,
             servers: granted.servers.clone(),
             tools: granted.grant.to_patterns(),
             names,
             own_tools: if delegates { delegation_tools() } else { Vec::new() },
-            model: self.config.model.clone(),
+            model: self.config.model.model.clone(),
             limits: self.run_limits(args),
             log_level: self.config.log_level.clone(),
         }

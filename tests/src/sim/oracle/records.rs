@@ -122,7 +122,7 @@ fn cause(
     let told_this = told.is_some_and(|(_, status, _)| *status == record.status);
     let draining = facts.draining().is_some();
     let ok = match record.status {
-        Status::Spawned | Status::Running => true,
+        Status::Held | Status::Spawned | Status::Running | Status::Retiring => true,
         Status::Cancelled => told_this || doomed || draining || orphaned(facts, record),
         Status::Parked => draining || known.is_some_and(|run| facts.left_over(run, now)),
         Status::Failed => told_this || unsaved || failed(facts, bounds, now, node),

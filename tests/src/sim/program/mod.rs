@@ -205,6 +205,7 @@ impl Program {
             Down::Ping(ping) => self.pong(ping.seq),
             Down::Cancel(_) => self.cancelled(now),
             Down::ToolResult(result) => self.answered(&result),
+            Down::Message(_) | Down::Steer(_) | Down::Finish(_) | Down::Pause(_) | Down::Resume(_) => {}
         }
     }
 

@@ -168,6 +168,7 @@ fn is_about(event: &Event, node: NodeId) -> bool {
     match event {
         Event::ChildSpawned { node: n, .. }
         | Event::SpawnFailed { node: n, .. }
+        | Event::SpawnFrameFailed { node: n, .. }
         | Event::ChildBytes { node: n, .. }
         | Event::ChildEof { node: n }
         | Event::ChildStderr { node: n, .. }
@@ -178,6 +179,7 @@ fn is_about(event: &Event, node: NodeId) -> bool {
         | Event::Reaped { node: n } => *n == node,
         Event::Seeded { .. }
         | Event::PromptSubmitted { .. }
+        | Event::TurnCancelled { .. }
         | Event::Tick
         | Event::Stored { .. }
         | Event::StoreFailed { .. }

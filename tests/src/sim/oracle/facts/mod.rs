@@ -143,7 +143,9 @@ impl Facts {
                 node.eof = true;
                 node.note_finish(now);
             }
-            Event::ChildWriteFailed { node, .. } => self.node(*node).write_failed = true,
+            Event::ChildWriteFailed { node, .. } | Event::SpawnFrameFailed { node, .. } => {
+                self.node(*node).write_failed = true
+            }
             Event::ExitObserved { node, exit } => {
                 let gaps = self.gaps;
                 let n = self.node(*node);
@@ -166,6 +168,7 @@ impl Facts {
             Event::Signalled { signal: SupervisorSignal::Hup }
             | Event::Seeded { .. }
             | Event::PromptSubmitted { .. }
+            | Event::TurnCancelled { .. }
             | Event::Tick
             | Event::ChildStderr { .. }
             | Event::ChildWrote { .. } => {}

@@ -89,7 +89,13 @@ impl Node {
             }
             Up::Result(result) => self.terminal = Some((now, status_of(result.end), result.text)),
             Up::Failed(failed) => self.terminal = Some((now, Status::Failed, failed.text)),
-            Up::Pong(_) | Up::Event(_) | Up::State(_) | Up::Usage(_) | Up::Tools(_) => {}
+            Up::Pong(_)
+            | Up::Event(_)
+            | Up::State(_)
+            | Up::Usage(_)
+            | Up::Tools(_)
+            | Up::Ack(_)
+            | Up::Turn(_) => {}
         }
         None
     }
