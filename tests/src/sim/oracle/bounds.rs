@@ -47,6 +47,8 @@ impl Bounds {
                 Fault::ReadLate { ms, .. } => longest[3] = longest[3].max(*ms),
                 Fault::SpawnFails { .. } => faults += Duration::from_millis(400),
                 Fault::Stillborn { .. }
+                | Fault::SpawnFrameFails { .. }
+                | Fault::CancelPrompt { .. }
                 | Fault::ExitUnknown { .. }
                 | Fault::Gap { .. }
                 | Fault::Orphan { .. }
@@ -56,7 +58,7 @@ impl Bounds {
         longest[0] *= tries;
         let dying = plan.scripts.iter().map(|s| s.nature.dying_ms).max().unwrap_or(0);
         faults += Duration::from_millis(longest.iter().sum::<u64>() + dying);
-        let stubborn = plan.scripts.iter().flat_map(|s| &s.steps).any(|step| match step {
+        let stubborn = plan.scripts.iter().flat_map(|s| s.all_steps()).any(|step| match step {
             crate::sim::plan::Step::Fork(what) => what.dying_ms > 500 || what.respawns > 4,
             _ => false,
         });
@@ -129,7 +131,9 @@ pub(super) fn judge_signal(facts: &Facts, bounds: &Bounds, now: Instant, action:
         |since: Option<Instant>, ms: u64| since.is_some_and(|at| now >= at + Duration::from_millis(ms));
     let reason = past(n.cancelled, knobs.term_ms)
         || past(n.terminal.as_ref().map(|t| t.0), knobs.exit_ms)
-        || past(n.spawned, n.deadline_ms + knobs.grace_ms)
+        || past(n.armed, n.deadline_ms + knobs.grace_ms)
+        || past(n.turn_cancelled, knobs.term_ms)
+        || n.frame_failed.is_some()
         || (n.ready.is_none() && past(n.spawned, knobs.ready_ms))
         || n.broken.is_some()
         || n.write_failed
@@ -195,7 +199,8 @@ fn ends(facts: &Facts, bounds: &Bounds, id: NodeId, node: &Node) -> Vec<(&'stati
     }
     add("it has said its last word", node.terminal.as_ref().map(|t| t.0), ms(knobs.exit_ms));
     add("it wrote what is no frame", node.broken, Duration::ZERO);
-    add("its hard deadline", node.spawned, ms(node.deadline_ms + knobs.grace_ms));
+    add("its hard deadline", node.armed, ms(node.deadline_ms + knobs.grace_ms));
+    add("it was handed nothing", node.frame_failed, Duration::ZERO);
     let stuck = ms(knobs.progress_ms.max(knobs.pong_ms) + knobs.pong_ms + 2 * knobs.ping_ms);
     for (at, what) in &node.misdeeds {
         match what {

@@ -2,18 +2,22 @@
 //! Frames are read by decoders of the oracles' own, from the bytes that were fed and sent.
 
 mod node;
+mod prompts;
+mod talk;
 
-pub(super) use node::{Node, Request};
+pub(super) use node::{Ask, Node, Request};
+pub(super) use prompts::{Prompt, Prompts};
+pub(super) use talk::{Message, Steer, Talk, TurnSeen};
 
 use super::Verdict;
 use crate::sim::plan::Plan;
 use agentd_core::action::Action;
 use agentd_core::event::{Event, SupervisorSignal};
 use agentd_core::id::{Handle, NodeId, RunId};
-use agentd_core::record::Record;
+use agentd_core::record::{Record, Status};
 use agentd_core::time::{Duration, Instant};
-use agentd_core::wire::message::{Mode, Role, ToolResult};
-use agentd_core::wire::{Decoded, Down, DownDecoder, Encoder};
+use agentd_core::wire::message::{Mode, Role, Turn};
+use agentd_core::wire::{Decoded, Down, DownDecoder, Encoder, Up};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -31,6 +35,39 @@ pub(super) struct Run {
     pub(super) settled: Option<Instant>,
     /// Somebody asked for its end: a kill of it or above it, or the end of who waits for it.
     pub(super) doomed: Option<Instant>,
+    /// How far the record has come that a process may be made for it.
+    pub(super) intent: Intent,
+    pub(super) talk: Talk,
+}
+
+/// Whether a run may have a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Intent {
+    /// It waits for a permit, or never had one.
+    None,
+    /// Its record is on the way to the store.
+    Out(u64),
+    /// Its record is durable.
+    Stored,
+    /// Its record could not be saved.
+    Failed,
+}
+
+impl Run {
+    /// It has, or had, a permit.
+    pub(super) fn has_begun(&self) -> bool {
+        self.intent != Intent::None
+    }
+
+    /// It waits for a permit.
+    pub(super) fn is_held(&self) -> bool {
+        !self.has_begun() && self.terminal.is_none() && !(self.store_failed && !self.stored)
+    }
+
+    /// Its caller was told that there is none.
+    pub(super) fn is_forgotten(&self) -> bool {
+        self.store_failed && !self.stored && self.terminal.is_none()
+    }
 }
 
 /// See the module.
@@ -46,8 +83,9 @@ pub(super) struct Facts {
     pub(super) gaps: Duration,
     /// Interrupts so far: when, and which.
     pub(super) interrupts: Vec<(Instant, SupervisorSignal)>,
-    /// Kills that were asked for: of whom, whether only of it, when.
-    kills: Vec<(String, bool, Instant)>,
+    /// Kills and retirements that were asked for, and when.
+    asks: Vec<(Ask, Instant)>,
+    pub(super) prompts: Prompts,
     /// What each `Persist` was of, and whether it was terminal.
     persists: BTreeMap<u64, (RunId, bool)>,
     pub(super) last_seq: Option<u64>,
@@ -64,7 +102,8 @@ impl Facts {
             delivered: None,
             gaps: Duration::ZERO,
             interrupts: Vec::new(),
-            kills: Vec::new(),
+            asks: Vec::new(),
+            prompts: Prompts::default(),
             persists: BTreeMap::new(),
             last_seq: None,
         }
@@ -112,8 +151,12 @@ impl Facts {
 
     /// Whether a run that nobody waits for has had its time after the conversation's answer.
     pub(super) fn left_over(&self, run: &Run, now: Instant) -> bool {
-        let wait = Duration::from_millis(self.plan.knobs.drain_ms);
-        run.record.mode == Mode::Detached && self.delivered.is_some_and(|at| now >= at + wait)
+        let wait = match run.record.mode {
+            Mode::Detached => Duration::from_millis(self.plan.knobs.drain_ms),
+            Mode::Warm => Duration::ZERO,
+            Mode::Sync | Mode::Async => return false,
+        };
+        self.plan.knobs.one_shot && self.delivered.is_some_and(|at| now >= at + wait)
     }
 
     /// What has not ended, for a message.
@@ -135,7 +178,11 @@ impl Facts {
 
     pub(super) fn fed(&mut self, now: Instant, event: &Event) {
         match event {
-            Event::ChildSpawned { node, .. } => self.node(*node).spawned = Some(now),
+            Event::ChildSpawned { node, .. } => {
+                let node = self.node(*node);
+                node.spawned = Some(now);
+                node.armed = Some(now);
+            }
             Event::SpawnFailed { node, .. } => self.node(*node).spawn_failed = true,
             Event::ChildBytes { node, bytes } => self.read_up(now, *node, bytes),
             Event::ChildEof { node } => {
@@ -143,8 +190,9 @@ impl Facts {
                 node.eof = true;
                 node.note_finish(now);
             }
-            Event::ChildWriteFailed { node, .. } | Event::SpawnFrameFailed { node, .. } => {
-                self.node(*node).write_failed = true
+            Event::ChildWriteFailed { node, .. } => self.node(*node).write_failed = true,
+            Event::SpawnFrameFailed { node, .. } => {
+                self.node(*node).frame_failed.get_or_insert(now);
             }
             Event::ExitObserved { node, exit } => {
                 let gaps = self.gaps;
@@ -165,10 +213,14 @@ impl Facts {
             Event::Signalled { signal: signal @ (SupervisorSignal::Term | SupervisorSignal::Int) } => {
                 self.interrupts.push((now, *signal));
             }
+            Event::PromptSubmitted { text } => {
+                if !self.plan.knobs.one_shot || self.prompts.all.is_empty() {
+                    self.prompts.asked(now, text);
+                }
+            }
+            Event::TurnCancelled { prompt, .. } => self.prompt_cancelled(now, *prompt),
             Event::Signalled { signal: SupervisorSignal::Hup }
             | Event::Seeded { .. }
-            | Event::PromptSubmitted { .. }
-            | Event::TurnCancelled { .. }
             | Event::Tick
             | Event::ChildStderr { .. }
             | Event::ChildWrote { .. } => {}
@@ -180,6 +232,9 @@ impl Facts {
         let Some(run) = self.runs.get_mut(&id) else { return };
         run.stored |= stored;
         run.store_failed |= !stored;
+        if run.intent == Intent::Out(seq) {
+            run.intent = if stored { Intent::Stored } else { Intent::Failed };
+        }
         if terminal {
             run.unsaved = (!stored).then(|| (now, run.unsaved.map_or(1, |(_, times)| times + 1)));
         }
@@ -195,28 +250,95 @@ impl Facts {
         }
         let mut decoder = node.up.take().unwrap_or_default();
         decoder.push(bytes);
-        let mut kills = Vec::new();
-        for frame in decoder.by_ref() {
+        while self.node(id).broken.is_none()
+            && let Some(frame) = decoder.next()
+        {
             match frame {
-                Ok(Decoded::Message(up)) if node.terminal.is_none() => kills.extend(node.heard(now, up)),
+                Ok(Decoded::Message(up)) if self.node(id).terminal.is_none() => self.heard(now, id, &up),
                 Ok(_) => {}
-                Err(_) => node.broken = Some(now),
-            }
-            if node.broken.is_some() {
-                break;
+                Err(_) => self.node(id).broken = Some(now),
             }
         }
-        node.up = Some(decoder);
-        for (handle, only) in kills {
-            self.doom(&handle, only, now);
-            self.kills.push((handle, only, now));
+        self.node(id).up = Some(decoder);
+    }
+
+    fn heard(&mut self, now: Instant, id: NodeId, up: &Up) {
+        if let Some(ask) = self.node(id).heard(now, up) {
+            self.asked(now, &ask);
+            self.asks.push((ask, now));
+        }
+        if self.node(id).broken.is_some() {
+            return;
+        }
+        match up {
+            Up::Turn(turn) => self.turn_told(now, id, turn),
+            Up::Ack(ack) => {
+                if let Some(run) = self.run_of_mut(id) {
+                    run.talk.acked(ack.id);
+                }
+            }
+            _ => {}
         }
     }
 
-    /// A kill was asked for; whether it is allowed is told by its answer, so this is a reason and no proof.
-    fn doom(&mut self, handle: &str, only: bool, now: Instant) {
-        let Some(id) = self.by_handle(handle).map(|r| r.record.run_id) else { return };
-        self.doom_run(id, !only, now);
+    /// Somebody wants something of a run; whether that is allowed is told by the answer, so this is a reason and no
+    /// proof.
+    fn asked(&mut self, now: Instant, ask: &Ask) {
+        let Some(id) = self.by_handle(ask.handle()).map(|r| r.record.run_id) else { return };
+        match ask {
+            Ask::Kill { only, .. } => self.doom_run(id, !only, now),
+            Ask::Retire { .. } => {
+                if let Some(run) = self.runs.get_mut(&id) {
+                    run.talk.retire_asked.get_or_insert(now);
+                }
+            }
+        }
+    }
+
+    fn turn_told(&mut self, now: Instant, id: NodeId, turn: &Turn) {
+        let Some(run) = self.run_of_mut(id) else { return };
+        if run.terminal.is_some() {
+            return;
+        }
+        if !run.talk.turn_ended(now, turn) {
+            self.node(id).broken = Some(now);
+            return;
+        }
+        self.node(id).armed = None;
+        self.call_off(now, id);
+    }
+
+    /// A turn ends or is cancelled: what it waited for ends with it, and its calls are called off (S6.7).
+    fn call_off(&mut self, now: Instant, id: NodeId) {
+        let below = self.sync_children_of(id);
+        let live = |id: &RunId| self.runs.get(id).is_some_and(|r| r.terminal.is_none() && !r.is_forgotten());
+        let end_now: Vec<RunId> = below.iter().filter(|id| live(id)).copied().collect();
+        for id in below {
+            self.doom_run(id, false, now);
+        }
+        let node = self.node(id);
+        node.called_off = Some(now);
+        node.end_now.extend(end_now);
+    }
+
+    fn prompt_cancelled(&mut self, now: Instant, number: u64) {
+        let Some(prompt) = self.prompts.all.get_mut(&number) else { return };
+        if prompt.delivered.is_some() || prompt.cancelled.is_some() {
+            return;
+        }
+        prompt.cancelled = Some(now);
+        if let Some((node, message)) = prompt.begun
+            && self.run_of(node).is_some_and(|r| r.talk.in_hand.is_none_or(|m| m == message))
+        {
+            self.node(node).turn_cancelled.get_or_insert(now);
+            self.call_off(now, node);
+        }
+    }
+
+    /// The run that a node serves, to be changed.
+    pub(super) fn run_of_mut(&mut self, node: NodeId) -> Option<&mut Run> {
+        let id = self.nodes.get(&node)?.run?;
+        self.runs.get_mut(&id)
     }
 
     fn doom_run(&mut self, id: RunId, all_below: bool, now: Instant) {
@@ -236,38 +358,44 @@ impl Facts {
 
     /// Who waited is gone: what it waited for has no reader (S6.7).
     fn doom_children_of(&mut self, node: NodeId, now: Instant) {
-        let Some(id) = self.nodes.get(&node).and_then(|n| n.run) else { return };
-        let below: Vec<RunId> = self
-            .runs
-            .values()
-            .filter(|r| r.record.parent == Some(id) && r.record.mode == Mode::Sync)
-            .map(|r| r.record.run_id)
-            .collect();
-        for id in below {
+        for id in self.sync_children_of(node) {
             self.doom_run(id, false, now);
         }
     }
 
-    /// What a frame to a child answers. A frame the child could not read is a broken rule.
-    pub(super) fn read_down(&mut self, now: Instant, id: NodeId, frame: &[u8]) -> Verdict<Vec<ToolResult>> {
+    fn sync_children_of(&self, node: NodeId) -> Vec<RunId> {
+        let Some(id) = self.nodes.get(&node).and_then(|n| n.run) else { return Vec::new() };
+        self.runs
+            .values()
+            .filter(|r| r.record.parent == Some(id) && r.record.mode == Mode::Sync)
+            .map(|r| r.record.run_id)
+            .collect()
+    }
+
+    /// What a frame to a child says. A frame the child could not read is a broken rule.
+    pub(super) fn read_down(&mut self, now: Instant, id: NodeId, frame: &[u8]) -> Verdict<Vec<Down>> {
         const RULE: &str = "a child is sent what it can use";
         let node = self.node(id);
         let Some(decoder) = node.down.as_mut() else {
             return Err((RULE, format!("{id} is sent a frame before its spawn frame")));
         };
         decoder.push(frame);
-        let mut answers = Vec::new();
+        let mut said = Vec::new();
         for frame in decoder.by_ref() {
             match frame {
-                Ok(Decoded::Message(Down::ToolResult(result))) => answers.push(result),
-                Ok(Decoded::Message(Down::Cancel(_))) => {
-                    node.cancelled.get_or_insert(now);
-                }
+                Ok(Decoded::Message(down)) => said.push(down),
                 Ok(_) => {}
                 Err(error) => return Err((RULE, format!("{id}: {error}"))),
             }
         }
-        Ok(answers)
+        for down in &said {
+            if let Down::Cancel(cancel) = down
+                && cancel.turn.is_none()
+            {
+                node.cancelled.get_or_insert(now);
+            }
+        }
+        Ok(said)
     }
 
     pub(super) fn did(&mut self, now: Instant, action: &Action) {
@@ -278,6 +406,13 @@ impl Facts {
                 node.spawn_failed = false;
             }
             Action::SendSpawn { node, payload } => {
+                let (mode, instruction) = (payload.0.mode, payload.0.instruction.clone());
+                if payload.0.role == Role::Worker {
+                    self.prompt_begun(*node, 1, &instruction);
+                }
+                if let Some(run) = self.run_of_mut(*node) {
+                    run.talk.begun(mode, &instruction);
+                }
                 let node = self.node(*node);
                 node.first_frame = true;
                 node.deadline_ms = payload.0.limits.deadline_ms;
@@ -300,6 +435,13 @@ impl Facts {
         }
     }
 
+    /// A worker is handed a prompt, or a note. Gives the number of the prompt.
+    pub(super) fn prompt_begun(&mut self, node: NodeId, message: u64, text: &str) -> Option<u64> {
+        let number = self.prompts.begun(node, message, text)?;
+        self.prompts.last_begun = self.prompts.last_begun.max(number);
+        Some(number)
+    }
+
     fn persisted(&mut self, now: Instant, seq: u64, record: &Record) {
         let id = record.run_id;
         let terminal = record.status.is_terminal();
@@ -314,7 +456,7 @@ impl Facts {
         }
         // The read that brought its call may have brought its kill as well.
         let text = record.handle.map(|h| h.to_string());
-        let killed = self.kills.iter().any(|(handle, _, at)| text.as_ref() == Some(handle) && *at == now);
+        let new = !self.runs.contains_key(&id);
         let run = self.runs.entry(id).or_insert_with(|| Run {
             record: record.clone(),
             stored: false,
@@ -322,12 +464,22 @@ impl Facts {
             unsaved: None,
             terminal: None,
             settled: None,
-            doomed: killed.then_some(now),
+            doomed: None,
+            intent: Intent::None,
+            talk: Talk::default(),
         });
+        if !terminal && record.status != Status::Held && !run.has_begun() {
+            run.intent = Intent::Out(seq);
+        }
         run.record = record.clone();
         if terminal && run.terminal.is_none() {
             run.terminal = Some((now, record.clone()));
             self.doom_children_of(record.node, now);
+        }
+        if new {
+            let early = |(ask, at): &&(Ask, Instant)| *at == now && text.as_deref() == Some(ask.handle());
+            let asks: Vec<Ask> = self.asks.iter().filter(early).map(|(ask, _)| ask.clone()).collect();
+            asks.iter().for_each(|ask| self.asked(now, ask));
         }
     }
 }
