@@ -139,7 +139,7 @@ impl Core {
     pub(super) fn persist(&mut self, node: NodeId, write: Write, out: &mut Actions) {
         let Some(run) = self.runs.get(&node) else { return };
         let mut record = Box::new(run.record.clone());
-        if write == Write::Intent {
+        if write == Write::Intent && record.status == Status::Spawned {
             record.status = Status::Running;
         }
         self.last_seq += 1;
@@ -282,7 +282,10 @@ impl Core {
             return;
         }
         out.push(Action::SendSpawn { node, payload: SpawnFrame(payload) });
-        run.record.status = Status::Running;
+        // A run that retires stays so.
+        if run.record.status == Status::Spawned {
+            run.record.status = Status::Running;
+        }
         let (role, mode, depth) = (run.record.role, run.record.mode, run.record.depth);
         let event = match role {
             Role::Worker => "worker.spawn",

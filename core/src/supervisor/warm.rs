@@ -126,7 +126,10 @@ impl Core {
         self.tell_turn(node, out);
         if idle {
             self.complete_retirement(node, out);
-        } else if let Some(run) = self.run(node) {
+        } else if let Some(run) = self.run(node)
+            && !matches!(run.process, Process::Held { .. })
+        {
+            // One that waits for a permit stays `held` until it begins.
             run.record.status = Status::Retiring;
             self.persist(node, Write::Progress, out);
         }
