@@ -148,7 +148,7 @@ impl Core {
     /// A save is durable.
     pub(super) fn stored(&mut self, seq: u64, out: &mut Actions) {
         match self.writes.remove(&seq) {
-            Some((node, Write::Intent)) => self.intent_stored(node, out),
+            Some((node, Write::Intent | Write::Promotion)) => self.intent_stored(node, out),
             Some((node, Write::Held)) => self.held_stored(node, out),
             Some((node, Write::Ending)) => self.ending_told(node, out),
             Some((_, Write::Progress)) | None => {}
@@ -162,6 +162,7 @@ impl Core {
         let Some((node, write)) = self.writes.remove(&seq) else { return };
         match write {
             Write::Intent | Write::Held => self.intent_failed(node, error, out),
+            Write::Promotion => self.promotion_failed(node, error, out),
             Write::Progress => {
                 // The next save, at the latest the ending's, holds all of it.
                 let note = self.note(node, Level::Warn, "store.failed").with("error", error);

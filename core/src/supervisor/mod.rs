@@ -94,6 +94,8 @@ enum Write {
     Held,
     /// Before the process is made.
     Intent,
+    /// The same, of a run that waited and whose caller has its handle.
+    Promotion,
     /// So that less is lost; nobody waits for it.
     Progress,
     /// Before anybody is told of the end.

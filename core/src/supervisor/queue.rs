@@ -73,7 +73,7 @@ impl Core {
                     out.push(
                         self.note(node, Level::Info, "subagent.promoted").with("after_ms", waited).into(),
                     );
-                    self.persist(node, Write::Intent, out);
+                    self.persist(node, Write::Promotion, out);
                 }
             }
         }

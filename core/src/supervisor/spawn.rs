@@ -139,7 +139,7 @@ impl Core {
     pub(super) fn persist(&mut self, node: NodeId, write: Write, out: &mut Actions) {
         let Some(run) = self.runs.get(&node) else { return };
         let mut record = Box::new(run.record.clone());
-        if write == Write::Intent && record.status == Status::Spawned {
+        if matches!(write, Write::Intent | Write::Promotion) && record.status == Status::Spawned {
             record.status = Status::Running;
         }
         self.last_seq += 1;
@@ -206,6 +206,13 @@ impl Core {
                 self.answer_refusal(waiter.node, waiter.request, &refusal, out);
             }
         }
+    }
+
+    /// A run that waited cannot be recorded as begun. Its caller has its handle, so it does not vanish: it fails.
+    pub(super) fn promotion_failed(&mut self, node: NodeId, error: &str, out: &mut Actions) {
+        let why = format!("store: the run could not be recorded: {error}");
+        self.never_made(node, out);
+        self.decide(node, Ending::without_result(Status::Failed, why), out);
     }
 
     /// Takes a run that never came to be out of the table.
