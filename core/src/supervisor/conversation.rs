@@ -101,6 +101,14 @@ impl Conversation {
         self.last > 0
     }
 
+    /// A one-shot conversation has its answer.
+    pub(super) fn is_over(&self) -> bool {
+        match self.phase {
+            Phase::Over { .. } => true,
+            Phase::Turn(_) | Phase::Quiet => false,
+        }
+    }
+
     /// The turn in hand, if this worker serves it.
     pub(super) fn turn_of(&self, worker: NodeId) -> Option<&Turn> {
         match &self.phase {
