@@ -26,6 +26,9 @@ use crate::wire::message::{
 use serde_json::Value;
 use std::collections::VecDeque;
 
+/// The number of a turn that nobody asked for.
+const NOTE: u64 = 0;
+
 /// The root conversation.
 #[derive(Debug)]
 pub(super) struct Conversation {
@@ -170,8 +173,7 @@ impl Core {
                 prompt.text.push_str(text);
             }
             Some(_) | None => {
-                conversation.last += 1;
-                let prompt = Prompt { number: conversation.last, text: text.to_owned(), note: true };
+                let prompt = Prompt { number: NOTE, text: text.to_owned(), note: true };
                 conversation.waiting.push_back(prompt);
             }
         }
@@ -252,7 +254,7 @@ impl Core {
     /// A person takes a prompt back.
     pub(super) fn turn_cancelled(&mut self, prompt: u64, reason: &str, out: &mut Actions) {
         let why = if reason.is_empty() { "cancelled".to_owned() } else { format!("cancelled: {reason}") };
-        let waits = self.conversation.waiting.iter().position(|p| p.number == prompt);
+        let waits = self.conversation.waiting.iter().position(|p| p.number == prompt && !p.note);
         if let Some(at) = waits {
             self.conversation.waiting.remove(at);
             self.answer_unbegun(prompt, Status::Cancelled, why, out);
