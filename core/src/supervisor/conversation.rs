@@ -29,6 +29,9 @@ use std::collections::VecDeque;
 /// The number of a turn that nobody asked for.
 const NOTE: u64 = 0;
 
+/// Why a prompt has no turn once a drain has begun.
+const STOPPING: &str = "the daemon is stopping";
+
 /// The root conversation.
 #[derive(Debug)]
 pub(super) struct Conversation {
@@ -148,12 +151,16 @@ impl Core {
     /// A person asked.
     pub(super) fn prompt_submitted(&mut self, text: String, out: &mut Actions) {
         let conversation = &mut self.conversation;
-        if self.config.one_shot && conversation.was_asked() || self.drain.is_some() {
+        if self.config.one_shot && (conversation.was_asked() || self.drain.is_some()) {
             out.push(super::daemon_note(Level::Warn, "prompt.ignored").into());
             return;
         }
         conversation.last += 1;
         let number = conversation.last;
+        if self.drain.is_some() {
+            self.answer_unbegun(number, Status::Cancelled, STOPPING.to_owned(), out);
+            return;
+        }
         if conversation.waiting.len() >= limits::WAITING_PROMPTS {
             let why = format!("{} prompts wait already; ask again later", limits::WAITING_PROMPTS);
             self.answer_unbegun(number, Status::Refused, why, out);
@@ -359,8 +366,7 @@ impl Core {
     pub(super) fn end_conversation(&mut self, out: &mut Actions) {
         for prompt in std::mem::take(&mut self.conversation.waiting) {
             if !prompt.note {
-                let why = "the daemon is stopping".to_owned();
-                self.answer_unbegun(prompt.number, Status::Cancelled, why, out);
+                self.answer_unbegun(prompt.number, Status::Cancelled, STOPPING.to_owned(), out);
             }
         }
         if self.conversation.phase == Phase::Quiet {
