@@ -16,9 +16,9 @@ use crate::machine::Deadline;
 use crate::note::Level;
 use crate::policy::grant::Grant;
 use crate::record::{Evidence, ResultObject, Status, UsageSum};
-use crate::run::Ending;
 use crate::run::ladder::Push;
 use crate::run::warm::FIRST_TURN;
+use crate::run::{Ending, Run};
 use crate::time::Instant;
 use crate::wire::message::{
     Cancel, ContextMessage, ContextRole, Down, FailKind, Mode, Role, Spawn, Text, VERSION,
@@ -79,6 +79,8 @@ pub(super) struct Turn {
     pub(super) used_before: u64,
     /// It was cancelled; a worker that has not ended it by then is stopped.
     cancel_until: Option<Instant>,
+    /// Its worker ended and had not been handed it.
+    unhanded: bool,
 }
 
 #[derive(Debug)]
@@ -206,12 +208,15 @@ impl Core {
             since: self.now.mono,
             used_before,
             cancel_until: None,
+            unhanded: false,
         });
     }
 
     /// The next turn of the worker that is warm; `None` when it cannot take one any more.
     fn ask_again(&mut self, worker: NodeId, text: &str, out: &mut Actions) -> Option<(NodeId, u64)> {
-        let run = self.run(worker).filter(|run| !run.outcome.is_decided())?;
+        // One whose exit is known and whose last words are still to be read takes nothing any more.
+        let able = |run: &&mut Run| !run.outcome.is_decided() && !run.process.has_ended();
+        let run = self.run(worker).filter(able)?;
         let id = run.next_text();
         let pushed = run.warm.as_mut().is_some_and(|w| w.push(Text { id, text: text.to_owned() }));
         pushed.then(|| {
@@ -313,11 +318,37 @@ impl Core {
         }
     }
 
-    /// A worker's outcome is final: the turn it was in has its answer.
+    /// A worker ends, and was not handed these messages.
+    pub(super) fn worker_left_unread(&mut self, node: NodeId, unread: &[u64]) {
+        if let Phase::Turn(turn) = &mut self.conversation.phase
+            && turn.worker == node
+        {
+            turn.unhanded = unread.contains(&turn.message);
+        }
+    }
+
+    /// The turn's prompt, if this worker failed before it was handed it: another worker takes it up.
+    fn taken_up(&mut self, node: NodeId) -> bool {
+        let failed = self.runs.get(&node).is_some_and(|run| run.record.status == Status::Failed);
+        let Some(turn) = self.conversation.turn_of(node) else { return false };
+        if !failed || !turn.unhanded || turn.cancel_until.is_some() || self.drain.is_some() {
+            return false;
+        }
+        let prompt = Prompt { number: turn.prompt, text: turn.text.clone(), note: turn.prompt == NOTE };
+        self.conversation.phase = Phase::Quiet;
+        self.conversation.waiting.push_front(prompt);
+        true
+    }
+
+    /// A worker's outcome is final: the turn it was in has its answer, or another worker.
     pub(super) fn worker_ended(&mut self, node: NodeId, out: &mut Actions) {
         if self.conversation.worker == Some(node) {
             self.conversation.worker = None;
             self.conversation.idle_until = None;
+        }
+        if self.taken_up(node) {
+            self.next_turn(out);
+            return;
         }
         let Some(run) = self.runs.get(&node) else { return };
         let (result, fault) = (run.object(), run.fault);

@@ -40,7 +40,10 @@ impl Core {
         run.steers.clear();
         run.early.clear();
         let unread = run.warm.as_mut().map(Warm::drop_waiting).unwrap_or_default();
-        self.note_dropped(node, &unread, out);
+        match self.is_worker(node) {
+            true => self.worker_left_unread(node, &unread),
+            false => self.note_dropped(node, &unread, out),
+        }
         self.persist(node, Write::Ending, out);
         self.note_ending(node, out);
         self.drop_requests(node, out);
