@@ -198,6 +198,9 @@ impl Core {
             hint: "try again when the store works; nothing was started".into(),
         };
         let waiters = std::mem::take(&mut run.waiters);
+        // Somebody may have guessed its handle and sent it something.
+        let unread = run.warm.as_mut().map(Warm::drop_waiting).unwrap_or_default();
+        self.note_dropped(node, &unread, out);
         self.forget(node);
         for waiter in waiters {
             // A caller that ended meanwhile was answered then.
@@ -331,7 +334,10 @@ impl Core {
             return Err("it has ended".to_owned());
         }
         if run.payload.is_some() {
-            run.early.push(down);
+            // Asked to finish twice is asked to finish.
+            if !matches!(down, Down::Finish(_)) || !run.early.iter().any(|d| matches!(d, Down::Finish(_))) {
+                run.early.push(down);
+            }
             return Ok(());
         }
         match run.channel.send(&down) {
