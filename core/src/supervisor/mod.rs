@@ -240,7 +240,8 @@ impl Core {
                 self.by_handle.remove(&handle);
             }
         }
-        if self.busy.is_empty() && !self.config.reap_orphans_always {
+        // What a sweep gave up on may end at any later time, and lands here.
+        if self.busy.is_empty() && !self.config.reap_orphans_always && self.leaked == 0 {
             self.orphans_at = None;
         } else {
             let at = self.now.mono + limits::ORPHAN_SWEEP;
