@@ -24,10 +24,13 @@ use crate::wire::message::{
     Cancel, ContextMessage, ContextRole, Down, FailKind, Mode, Role, Spawn, Text, VERSION,
 };
 use serde_json::Value;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// The number of a turn that nobody asked for.
 const NOTE: u64 = 0;
+
+/// What a turn is begun with when all there is to tell is on its way as steers.
+const UNTAKEN: &str = "subagents ended as the last turn did; what they gave follows";
 
 /// Why a prompt has no turn once a drain has begun.
 const STOPPING: &str = "the daemon is stopping";
@@ -44,6 +47,8 @@ pub(super) struct Conversation {
     worker: Option<NodeId>,
     /// When it has been idle for too long.
     idle_until: Option<Instant>,
+    /// Notes that the worker was told by a steer and has not taken.
+    told: BTreeMap<u64, String>,
     /// What was said, for a new worker.
     past: Vec<ContextMessage>,
     /// What workers that are forgotten by now have used.
@@ -99,6 +104,7 @@ impl Conversation {
             last: 0,
             worker: None,
             idle_until: None,
+            told: BTreeMap::new(),
             past: Vec::new(),
             spent: UsageSum::default(),
         }
@@ -189,6 +195,35 @@ impl Core {
         self.next_turn(out);
     }
 
+    /// A note was told by a steer in the turn in hand.
+    pub(super) fn told_by_steer(&mut self, id: u64, text: String) {
+        self.conversation.told.insert(id, text);
+    }
+
+    /// The worker has taken a steer.
+    pub(super) fn steer_taken(&mut self, node: NodeId, id: u64) {
+        if self.conversation.worker == Some(node) {
+            self.conversation.told.remove(&id);
+        }
+    }
+
+    /// Notes that crossed the end of the turn wait at the worker for its next one. When nobody asks for that, it is
+    /// woken (S8.4).
+    fn wake_for_notes(&mut self, out: &mut Actions) {
+        if !self.conversation.told.is_empty() && self.conversation.waiting.is_empty() {
+            self.note_as_prompt(UNTAKEN, out);
+        }
+    }
+
+    /// The worker has ended: the notes that it did not take are for the next one.
+    fn hand_on_notes(&mut self, out: &mut Actions) {
+        for text in std::mem::take(&mut self.conversation.told).into_values() {
+            if self.drain.is_none() && !self.config.one_shot {
+                self.note_as_prompt(&text, out);
+            }
+        }
+    }
+
     /// Begins the next turn, if none is in hand and one waits.
     fn next_turn(&mut self, out: &mut Actions) {
         if self.conversation.phase != Phase::Quiet || self.drain.is_some() {
@@ -197,6 +232,7 @@ impl Core {
         let Some(prompt) = self.conversation.waiting.pop_front() else { return };
         self.conversation.idle_until = None;
         let warm = self.conversation.worker.and_then(|worker| self.ask_again(worker, &prompt.text, out));
+        let is_new = warm.is_none();
         let (worker, message) = warm.unwrap_or_else(|| (self.begin_worker(&prompt.text, out), FIRST_TURN));
         self.conversation.worker = Some(worker);
         let used_before = self.runs.get(&worker).map_or(0, |run| run.record.usage.both());
@@ -210,6 +246,9 @@ impl Core {
             cancel_until: None,
             unhanded: false,
         });
+        if is_new {
+            self.hand_on_notes(out);
+        }
     }
 
     /// The next turn of the worker that is warm; `None` when it cannot take one any more.
@@ -315,6 +354,7 @@ impl Core {
             self.retire_worker(out);
         } else {
             self.next_turn(out);
+            self.wake_for_notes(out);
         }
     }
 
@@ -342,17 +382,20 @@ impl Core {
 
     /// A worker's outcome is final: the turn it was in has its answer, or another worker.
     pub(super) fn worker_ended(&mut self, node: NodeId, out: &mut Actions) {
-        if self.conversation.worker == Some(node) {
+        let was_current = self.conversation.worker == Some(node);
+        if was_current {
             self.conversation.worker = None;
             self.conversation.idle_until = None;
         }
-        if self.taken_up(node) {
-            self.next_turn(out);
-            return;
+        if !self.taken_up(node)
+            && let Some(run) = self.runs.get(&node)
+        {
+            let (result, fault) = (run.object(), run.fault);
+            self.deliver(node, result, fault, out);
         }
-        let Some(run) = self.runs.get(&node) else { return };
-        let (result, fault) = (run.object(), run.fault);
-        self.deliver(node, result, fault, out);
+        if was_current {
+            self.hand_on_notes(out);
+        }
         self.next_turn(out);
     }
 
@@ -410,6 +453,7 @@ impl Core {
         self.conversation.idle_until = None;
         if let Some(worker) = self.conversation.worker.take() {
             self.complete_retirement(worker, out);
+            self.hand_on_notes(out);
         }
     }
 

@@ -61,9 +61,10 @@ impl Core {
         let text = shortened(&format!("subagent {handle} {}: {gist}", status.name()));
         let at_work = self.conversation.at_work();
         // A worker that takes no more steers, or is about to end, leaves it for the next turn.
-        let told = at_work.is_some_and(|worker| self.steer(worker, text.clone(), out).is_ok());
-        if !told && !self.config.one_shot {
-            self.note_as_prompt(&text, out);
+        match at_work.and_then(|worker| self.steer(worker, text.clone(), out).ok()) {
+            Some(steer) => self.told_by_steer(steer, text),
+            None if !self.config.one_shot => self.note_as_prompt(&text, out),
+            None => {}
         }
     }
 
