@@ -66,8 +66,7 @@ impl Core {
                 Ok(permit) => {
                     run.permit = Some(permit);
                     run.process = Process::Recording;
-                    run.record.status =
-                        if run.is_retiring() { Status::Retiring } else { Status::Spawned };
+                    run.record.status = if run.is_retiring() { Status::Retiring } else { Status::Spawned };
                     let waited = super::ms(now.since(run.admitted));
                     self.queue.leave(node, priority);
                     out.push(

@@ -25,6 +25,10 @@ pub(super) fn judge(facts: &mut Facts, now: Instant, node: NodeId, answer: &Tool
     if value["error"]["gate"] == "cancelled" {
         return called_off(facts, now, node, answer.id);
     }
+    if value["error"]["gate"] == "tool" {
+        let seen = || format!("{node} has no such tool: {value}");
+        return unless(!facts.node(node).is_offered(answer.id), "an offered tool is there", seen);
+    }
     let Some(request) = facts.nodes.get(&node).and_then(|n| n.requests.get(&answer.id)) else {
         return Ok(());
     };
@@ -196,7 +200,8 @@ fn due(facts: &Facts, bounds: &Bounds, node: NodeId, request: &Request) -> Optio
             let ended = |run: &Run| match message.and_then(|id| run.talk.messages.get(&id)) {
                 Some(Message { turn: Some(turn), .. }) => Some(turn.at + slack),
                 Some(Message { dropped: true, .. }) => Some(soon),
-                _ if message.is_some_and(|id| id != 1 && !run.talk.messages.contains_key(&id)) => Some(soon),
+                // Unless it was taken from a caller that died before it could be told.
+                None if message.is_some_and(|id| id != 1) && facts.unheard_sends(run) == 0 => Some(soon),
                 Some(_) | None => settled(run),
             };
             let ends: Vec<Option<Instant>> = one

@@ -199,9 +199,10 @@ impl Oracles {
         let verdict = bounds::judge_time(&self.facts, &self.bounds, now, kernel)
             .and_then(|()| answers::judge_time(&self.facts, &self.bounds, now))
             .and_then(|()| prompts::judge_time(&self.facts, &self.bounds, now))
+            .and_then(|()| prompts::judge_notes(&mut self.facts, &self.bounds, now))
             .and_then(|()| permits::judge_live(&self.facts, kernel))
             .and_then(|()| self.permits.judge_time(&self.facts, &self.bounds, now))
-            .and_then(|()| self.bounds.orphans(now, kernel));
+            .and_then(|()| self.bounds.orphans(&self.facts, now, kernel));
         self.check(now, verdict);
     }
 

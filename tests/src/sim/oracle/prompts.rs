@@ -2,7 +2,7 @@
 //! soon, and a daemon ends only by a drain (S6.7, S14.1, S9.6).
 
 use super::bounds::Bounds;
-use super::facts::{Facts, Prompt, name};
+use super::facts::{Facts, Prompt, Run, name};
 use super::turns::is_turns;
 use super::{Verdict, unless};
 use agentd_core::event::SupervisorSignal;
@@ -91,6 +91,19 @@ pub(super) fn judge_time(facts: &Facts, bounds: &Bounds, now: Instant) -> Verdic
         })?;
     }
     Ok(())
+}
+
+/// A conversation in which nothing goes on has been told of every run that ended (S8.4).
+pub(super) fn judge_notes(facts: &mut Facts, bounds: &Bounds, now: Instant) -> Verdict {
+    let at_work = |run: &&Run| run.terminal.is_none() && (!run.is_idle(facts) || !facts.plan.knobs.wake);
+    let mut workers = facts.runs.values().filter(|r| r.record.role == Role::Worker);
+    let busy = workers.any(|run| at_work(&run)) || facts.prompts.open().next().is_some();
+    let quiet = !busy && !facts.prompts.owed.is_empty() && facts.draining().is_none();
+    facts.prompts.quiet = quiet.then(|| facts.prompts.quiet.unwrap_or(now));
+    let due = facts.prompts.quiet.map(|at| at + bounds.slack() + Duration::from_millis(500));
+    unless(due.is_none_or(|at| now <= at), "the conversation is told of what ended", || {
+        format!("{:?} since {:?}", facts.prompts.owed, facts.prompts.quiet)
+    })
 }
 
 /// At the end every prompt has its answer; one that nobody may end but a signal was ended by one.

@@ -88,6 +88,9 @@ fn message(facts: &mut Facts, now: Instant, node: NodeId, text: &Text) -> Verdic
 }
 
 fn steer(facts: &mut Facts, node: NodeId, text: &Text) -> Verdict {
+    if facts.run_of(node).is_some_and(|run| run.record.role == Role::Worker) {
+        facts.prompts.note_sent(node, text.id, &text.text);
+    }
     let Some(run) = facts.run_of_mut(node) else { return Ok(()) };
     let who = name(&run.record);
     unless(text.id > run.talk.last_steer, ORDER, || {
@@ -120,11 +123,16 @@ pub(super) fn judge_note(facts: &mut Facts, note: &Note) -> Verdict {
         .flatten()
         .filter_map(Value::as_u64)
         .collect();
+    let silent = facts.run_of(node).map_or(0, |run| facts.unheard_sends(run));
     let Some(run) = facts.run_of_mut(node).filter(|run| run.record.role == Role::Subagent) else {
         return Ok(());
     };
     for id in ids {
         let who = name(&run.record);
+        // Taken from a caller that died before it could be told.
+        if silent > 0 && !run.talk.messages.contains_key(&id) {
+            continue;
+        }
         let Some(message) = run.talk.messages.get_mut(&id).filter(|m| m.waits()) else {
             return Err((NEVER, format!("{who}: {id} is dropped and does not wait")));
         };
@@ -153,16 +161,18 @@ pub(super) fn judge_answer(
     if error {
         let none = Node::default();
         let n = facts.nodes.get(&target.record.node).unwrap_or(&none);
-        return unless(cannot_be_told(target, n, &what), REFUSED, || seen);
+        let silent = facts.unheard_sends(target);
+        return unless(cannot_be_told(target, n, &what, silent), REFUSED, || seen);
     }
     let target_node = target.record.node;
     let n = facts.nodes.get(&target_node);
     let has_frame = n.is_some_and(|n| n.first_frame);
+    let silent = facts.unheard_sends(target);
     let Some(run) = facts.run_of_mut(target_node) else { return Ok(()) };
     match what.as_str() {
         "subagent.send" => {
             let message = value["message_id"].as_u64().unwrap_or_default();
-            sent(run, message, &text, value["queued"].as_u64().unwrap_or_default())
+            sent(run, message, &text, value["queued"].as_u64().unwrap_or_default(), silent)
         }
         "subagent.steer" => {
             unless(run.terminal.is_none(), GRANTED, || seen.clone())?;
@@ -186,7 +196,7 @@ pub(super) fn judge_answer(
     }
 }
 
-fn sent(run: &mut Run, id: u64, text: &str, queued: u64) -> Verdict {
+fn sent(run: &mut Run, id: u64, text: &str, queued: u64, silent: usize) -> Verdict {
     let who = name(&run.record);
     let able = run.record.mode == Mode::Warm && run.terminal.is_none() && run.talk.retiring.is_none();
     unless(able, GRANTED, || format!("{who} takes message {id}"))?;
@@ -201,7 +211,7 @@ fn sent(run: &mut Run, id: u64, text: &str, queued: u64) -> Verdict {
     text.clone_into(&mut message.text);
     let waiting = run.talk.waiting();
     unless(waiting <= WARM_QUEUE, "a queue has a bound", || format!("{waiting} messages wait for {who}"))?;
-    unless(queued == waiting as u64, "an answer counts what waits", || {
+    unless((waiting..=waiting + silent).contains(&(queued as usize)), "an answer counts what waits", || {
         format!("{who}: {queued} are told and {waiting} wait")
     })
 }
@@ -223,13 +233,14 @@ fn retired(run: &mut Run, now: Instant, value: &Value, seen: String) -> Verdict 
 }
 
 /// Whether there is a reason to refuse a call that says something to this run.
-fn cannot_be_told(run: &Run, node: &Node, what: &str) -> bool {
+fn cannot_be_told(run: &Run, node: &Node, what: &str, silent: usize) -> bool {
     let over = run.terminal.is_some();
     let unheard = node.exit.is_some() || node.write_failed;
     let warm = run.record.mode == Mode::Warm;
     match what {
         "subagent.send" => {
-            over || !warm || run.talk.retire_asked.is_some() || run.talk.waiting() >= WARM_QUEUE
+            let full = run.talk.waiting() + silent >= WARM_QUEUE;
+            over || !warm || run.talk.retire_asked.is_some() || full
         }
         "subagent.steer" => over || unheard || run.talk.steers_out() >= STEERS,
         "subagent.finish" => {

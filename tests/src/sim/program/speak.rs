@@ -21,7 +21,7 @@ pub(crate) fn instruction(script: usize, token: &str) -> String {
 /// Takes an instruction or a message apart again; `id` is the message's number. What tells the conversation of ended
 /// runs is taken by the first script, under a token of its own.
 pub(crate) fn read_instruction(text: &str, id: u64) -> Option<(usize, String)> {
-    if text.starts_with("subagent sub-") {
+    if text.starts_with("subagent") {
         return Some((0, format!("n{id}")));
     }
     let (script, token) = text.strip_prefix("script=")?.split_once(" token=")?;

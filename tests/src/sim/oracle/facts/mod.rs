@@ -18,6 +18,7 @@ use agentd_core::record::{Record, Status};
 use agentd_core::time::{Duration, Instant};
 use agentd_core::wire::message::{Mode, Role, Turn};
 use agentd_core::wire::{Decoded, Down, DownDecoder, Encoder, Up};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -57,6 +58,12 @@ impl Run {
     /// It has, or had, a permit.
     pub(super) fn has_begun(&self) -> bool {
         self.intent != Intent::None
+    }
+
+    /// It is warm, was handed its instruction and is between turns.
+    pub(super) fn is_idle(&self, facts: &Facts) -> bool {
+        let has_frame = facts.nodes.get(&self.record.node).is_some_and(|n| n.first_frame);
+        self.record.mode == Mode::Warm && has_frame && self.talk.in_hand.is_none()
     }
 
     /// It waits for a permit.
@@ -142,6 +149,14 @@ impl Facts {
         self.runs
             .values()
             .find(|r| r.record.parent == Some(parent) && r.record.call_id.as_deref() == Some(call_id))
+    }
+
+    /// Messages that may have been taken from callers that died before they could be told.
+    pub(super) fn unheard_sends(&self, run: &Run) -> usize {
+        let handle = name(&run.record);
+        let unheard = |r: &&Request| !r.answered && r.name == "subagent.send" && r.args["handle"] == *handle;
+        let dead = self.nodes.values().filter(|n| n.exit.is_some() || n.write_failed);
+        dead.map(|n| n.requests.values().filter(unheard).count()).sum()
     }
 
     /// Whether a drain has begun.
@@ -238,8 +253,31 @@ impl Facts {
         if terminal {
             run.unsaved = (!stored).then(|| (now, run.unsaved.map_or(1, |(_, times)| times + 1)));
         }
-        if terminal && (stored || !retryable) {
-            run.settled.get_or_insert(now);
+        if terminal && (stored || !retryable) && run.settled.is_none() {
+            run.settled = Some(now);
+            self.owe_note(id);
+        }
+    }
+
+    /// With `agent.wake_on` the conversation is told of an ended run whose result is no call's answer (S8.4).
+    fn owe_note(&mut self, id: RunId) {
+        let Some(run) = self.runs.get(&id).filter(|run| run.record.handle.is_some()) else { return };
+        let handle = name(&run.record);
+        let asks = |node: &Node, r: &Request| {
+            let about = |value: &Value| *value == *handle;
+            let one = about(&r.args["handle"]) && r.name != "subagent.send";
+            let many = r.args["handles"].as_array().is_some_and(|all| all.iter().any(about));
+            let made = node.run == run.record.parent && Some(&r.call_id) == run.record.call_id.as_ref();
+            !r.answered && (one || many || made)
+        };
+        let is_worker = |node: &Node| {
+            let of = node.run.and_then(|id| self.runs.get(&id));
+            of.is_some_and(|run| run.record.role == Role::Worker)
+        };
+        let mut workers = self.nodes.values().filter(|node| is_worker(node));
+        let answered = workers.any(|node| node.requests.values().any(|r| asks(node, r)));
+        if self.plan.knobs.wake && self.draining().is_none() && !answered {
+            self.prompts.owed.insert(format!("subagent {handle} "));
         }
     }
 
@@ -273,6 +311,7 @@ impl Facts {
         match up {
             Up::Turn(turn) => self.turn_told(now, id, turn),
             Up::Ack(ack) => {
+                self.prompts.note_taken(id, ack.id);
                 if let Some(run) = self.run_of_mut(id) {
                     run.talk.acked(ack.id);
                 }
@@ -415,6 +454,7 @@ impl Facts {
                 }
                 let node = self.node(*node);
                 node.first_frame = true;
+                node.offered = payload.0.own_tools.iter().map(|tool| tool.name.clone()).collect();
                 node.deadline_ms = payload.0.limits.deadline_ms;
                 let mut decoder = DownDecoder::new();
                 if let Ok(frame) = Encoder::new().encode_down(&Down::Spawn(payload.0.clone())) {
@@ -439,6 +479,9 @@ impl Facts {
     pub(super) fn prompt_begun(&mut self, node: NodeId, message: u64, text: &str) -> Option<u64> {
         let number = self.prompts.begun(node, message, text)?;
         self.prompts.last_begun = self.prompts.last_begun.max(number);
+        // It may have been taken back while its worker was being made.
+        let cancelled = self.prompts.all.get(&number).and_then(|p| p.cancelled);
+        self.node(node).turn_cancelled = cancelled;
         Some(number)
     }
 
@@ -480,6 +523,12 @@ impl Facts {
             let early = |(ask, at): &&(Ask, Instant)| *at == now && text.as_deref() == Some(ask.handle());
             let asks: Vec<Ask> = self.asks.iter().filter(early).map(|(ask, _)| ask.clone()).collect();
             asks.iter().for_each(|ask| self.asked(now, ask));
+            // And the end of the turn that made it.
+            let parent = record.parent.and_then(|id| self.runs.get(&id)).map(|r| r.record.node);
+            let over = parent.and_then(|p| self.nodes.get(&p)).is_some_and(|n| n.called_off == Some(now));
+            if over && record.mode == Mode::Sync {
+                self.doom_run(id, false, now);
+            }
         }
     }
 }

@@ -45,6 +45,8 @@ pub(in crate::sim::oracle) struct Node {
     pub(in crate::sim::oracle) spawn_failed: bool,
     pub(in crate::sim::oracle) spawned: Option<Instant>,
     pub(in crate::sim::oracle) first_frame: bool,
+    /// The supervisor's tools that its first frame offered.
+    pub(in crate::sim::oracle) offered: Vec<String>,
     pub(in crate::sim::oracle) deadline_ms: u64,
     /// Since when its deadline runs: its process's, or of a warm one its turn's.
     pub(in crate::sim::oracle) armed: Option<Instant>,
@@ -84,6 +86,11 @@ pub(in crate::sim::oracle) struct Node {
 }
 
 impl Node {
+    /// Whether a call is of a tool that it was offered.
+    pub(in crate::sim::oracle) fn is_offered(&self, id: u64) -> bool {
+        self.requests.get(&id).is_some_and(|request| self.offered.contains(&request.name))
+    }
+
     pub(super) fn note_finish(&mut self, now: Instant) {
         if self.eof && self.exit.is_some() && self.remaining == Some(0) {
             self.finished.get_or_insert(now);
