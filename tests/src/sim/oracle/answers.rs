@@ -199,7 +199,7 @@ fn due(facts: &Facts, bounds: &Bounds, node: NodeId, request: &Request) -> Optio
             let message = message_of(request);
             let ended = |run: &Run| match message.and_then(|id| run.talk.messages.get(&id)) {
                 Some(Message { turn: Some(turn), .. }) => Some(turn.at + slack),
-                Some(Message { dropped: true, .. }) => Some(soon),
+                Some(Message { dropped: Some(at), .. }) if run.terminal.is_none() => Some(*at + slack),
                 // Unless it was taken from a caller that died before it could be told.
                 None if message.is_some_and(|id| id != 1) && facts.unheard_sends(run) == 0 => Some(soon),
                 Some(_) | None => settled(run),

@@ -136,7 +136,7 @@ impl Oracles {
                 self.break_rule("no error is logged", now, format!("{} {:?}", note.event, note.fields));
             }
             Action::Note(note) => {
-                let verdict = turns::judge_note(&mut self.facts, note);
+                let verdict = turns::judge_note(&mut self.facts, now, note);
                 self.check(now, verdict);
             }
             Action::Deliver { prompt, result, .. } => {

@@ -21,6 +21,10 @@ pub(super) fn judge_delivery(facts: &mut Facts, now: Instant, number: u64, resul
         || format!("prompt {number}: {} {:?} {:.80}", result.status.name(), result.error, result.result);
     if number == 0 {
         facts.prompts.notes_answered += 1;
+        if never_handed(facts, result) {
+            // That it could not be told is told.
+            facts.prompts.owed.clear();
+        }
         let (told, turns) = (facts.prompts.notes_answered, facts.prompts.notes.len());
         return unless(told <= turns || facts.plan.knobs.wake, ONCE, seen);
     }

@@ -76,7 +76,9 @@ fn message(facts: &mut Facts, now: Instant, node: NodeId, text: &Text) -> Verdic
         format!("{who} is handed {} after {}, {skipped:?} waits", text.id, talk.last_handed)
     })?;
     let message = talk.messages.entry(text.id).or_default();
-    unless(!message.dropped, NEVER, || format!("{who}: {} was dropped and is handed over", text.id))?;
+    unless(message.dropped.is_none(), NEVER, || {
+        format!("{who}: {} was dropped and is handed over", text.id)
+    })?;
     unless(!message.accepted || message.text == text.text, TAKEN, || {
         format!("{who}: {} says {:?} for {:?}", text.id, text.text, message.text)
     })?;
@@ -110,7 +112,7 @@ fn steer(facts: &mut Facts, node: NodeId, text: &Text) -> Verdict {
 }
 
 /// The log says which messages never get a turn.
-pub(super) fn judge_note(facts: &mut Facts, note: &Note) -> Verdict {
+pub(super) fn judge_note(facts: &mut Facts, now: Instant, note: &Note) -> Verdict {
     if note.event != "subagent.messages_dropped" {
         return Ok(());
     }
@@ -136,7 +138,7 @@ pub(super) fn judge_note(facts: &mut Facts, note: &Note) -> Verdict {
         let Some(message) = run.talk.messages.get_mut(&id).filter(|m| m.waits()) else {
             return Err((NEVER, format!("{who}: {id} is dropped and does not wait")));
         };
-        message.dropped = true;
+        message.dropped = Some(now);
     }
     Ok(())
 }
@@ -224,7 +226,7 @@ fn retired(run: &mut Run, now: Instant, value: &Value, seen: String) -> Verdict 
     unless(run.record.mode == Mode::Warm, GRANTED, || seen.clone())?;
     let dropped: Vec<u64> =
         value["dropped"].as_array().into_iter().flatten().filter_map(Value::as_u64).collect();
-    let told = |id: &u64| run.talk.messages.get(id).is_some_and(|m| m.dropped);
+    let told = |id: &u64| run.talk.messages.get(id).is_some_and(|m| m.dropped.is_some());
     unless(dropped.iter().all(told) && run.talk.waiting() == 0, NEVER, || seen)?;
     if run.terminal.is_none() {
         run.talk.retiring.get_or_insert(now);
@@ -279,7 +281,7 @@ fn never_comes(run: &Run, id: u64) -> bool {
         // The instruction is the first message before the run is handed it.
         None => over || id != 1,
         Some(m) if m.turn.is_some() => !run.talk.is_kept(id),
-        Some(m) => over || m.dropped,
+        Some(m) => over || m.dropped.is_some(),
     }
 }
 

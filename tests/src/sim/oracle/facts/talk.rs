@@ -38,13 +38,13 @@ pub(in crate::sim::oracle) struct Message {
     /// Its turn has ended so.
     pub(in crate::sim::oracle) turn: Option<TurnSeen>,
     /// It was told that it never gets a turn.
-    pub(in crate::sim::oracle) dropped: bool,
+    pub(in crate::sim::oracle) dropped: Option<Instant>,
 }
 
 impl Message {
     /// It waits for its turn.
     pub(in crate::sim::oracle) fn waits(&self) -> bool {
-        self.accepted && !self.handed && !self.dropped
+        self.accepted && !self.handed && self.dropped.is_none()
     }
 }
 
