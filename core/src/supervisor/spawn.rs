@@ -173,8 +173,12 @@ impl Core {
         }
         if run.outcome.is_decided() {
             self.never_made(node, out);
-        } else {
-            self.fork(node, 1, out);
+            return;
+        }
+        let retiring = run.is_retiring();
+        self.fork(node, 1, out);
+        if retiring {
+            self.mark_retiring(node, out);
         }
     }
 
