@@ -101,7 +101,7 @@ pub mod names {
         ("mcp.tools.skipped", "tools of a server that cannot be offered"),
         ("mcp.tools.unusable", "a tool whose name no grant could spell; it is not offered"),
         ("model.call", "a model call ended, failed or was given up, and what it used"),
-        ("prompt.ignored", "a second prompt, or one during a drain"),
+        ("prompt.ignored", "a prompt that a one-shot conversation does not take"),
         ("reload.ignored", "SIGHUP where nothing can be reloaded"),
         ("store.failed", "a record could not be saved; it is tried again"),
         ("subagent.finish", "a run is asked for its result now"),

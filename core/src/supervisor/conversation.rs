@@ -6,31 +6,22 @@
 //! (S14.1), and tells a new worker what was said before.
 
 use super::Core;
-use super::catalogue::worker_tools;
-use super::spawn::Plan;
-use crate::action::{Action, Actions, Walls};
-use crate::config::Priority;
+use crate::action::{Action, Actions};
 use crate::id::NodeId;
 use crate::limits;
 use crate::machine::Deadline;
 use crate::note::Level;
-use crate::policy::grant::Grant;
 use crate::record::{Evidence, ResultObject, Status, UsageSum};
+use crate::run::Ending;
 use crate::run::ladder::Push;
 use crate::run::warm::FIRST_TURN;
-use crate::run::{Ending, Run};
 use crate::time::Instant;
-use crate::wire::message::{
-    Cancel, ContextMessage, ContextRole, Down, FailKind, Mode, Role, Spawn, Text, VERSION,
-};
+use crate::wire::message::{Cancel, ContextMessage, ContextRole, Down, FailKind, Mode};
 use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
 
 /// The number of a turn that nobody asked for.
 const NOTE: u64 = 0;
-
-/// What a turn is begun with when all there is to tell is on its way as steers.
-const UNTAKEN: &str = "subagents ended as the last turn did; what they gave follows";
 
 /// Why a prompt has no turn once a drain has begun.
 const STOPPING: &str = "the daemon is stopping";
@@ -44,13 +35,13 @@ pub(super) struct Conversation {
     /// The number of the last prompt.
     last: u64,
     /// The worker that is warm, in a turn or between two.
-    worker: Option<NodeId>,
+    pub(super) worker: Option<NodeId>,
     /// When it has been idle for too long.
     idle_until: Option<Instant>,
     /// Notes that the worker was told by a steer and has not taken.
-    told: BTreeMap<u64, String>,
+    pub(super) told: BTreeMap<u64, String>,
     /// What was said, for a new worker.
-    past: Vec<ContextMessage>,
+    pub(super) past: Vec<ContextMessage>,
     /// What workers that are forgotten by now have used.
     pub(super) spent: UsageSum,
 }
@@ -113,6 +104,11 @@ impl Conversation {
     /// A prompt has come at some time.
     pub(super) fn was_asked(&self) -> bool {
         self.last > 0
+    }
+
+    /// No prompt waits for its turn.
+    pub(super) fn nobody_waits(&self) -> bool {
+        self.waiting.is_empty()
     }
 
     /// A one-shot conversation has its answer.
@@ -195,35 +191,6 @@ impl Core {
         self.next_turn(out);
     }
 
-    /// A note was told by a steer in the turn in hand.
-    pub(super) fn told_by_steer(&mut self, id: u64, text: String) {
-        self.conversation.told.insert(id, text);
-    }
-
-    /// The worker has taken a steer.
-    pub(super) fn steer_taken(&mut self, node: NodeId, id: u64) {
-        if self.conversation.worker == Some(node) {
-            self.conversation.told.remove(&id);
-        }
-    }
-
-    /// Notes that crossed the end of the turn wait at the worker for its next one. When nobody asks for that, it is
-    /// woken (S8.4).
-    fn wake_for_notes(&mut self, out: &mut Actions) {
-        if !self.conversation.told.is_empty() && self.conversation.waiting.is_empty() {
-            self.note_as_prompt(UNTAKEN, out);
-        }
-    }
-
-    /// The worker has ended: the notes that it did not take are for the next one.
-    fn hand_on_notes(&mut self, out: &mut Actions) {
-        for text in std::mem::take(&mut self.conversation.told).into_values() {
-            if self.drain.is_none() && !self.config.one_shot {
-                self.note_as_prompt(&text, out);
-            }
-        }
-    }
-
     /// Begins the next turn, if none is in hand and one waits.
     fn next_turn(&mut self, out: &mut Actions) {
         if self.conversation.phase != Phase::Quiet || self.drain.is_some() {
@@ -249,57 +216,6 @@ impl Core {
         if is_new {
             self.hand_on_notes(out);
         }
-    }
-
-    /// The next turn of the worker that is warm; `None` when it cannot take one any more.
-    fn ask_again(&mut self, worker: NodeId, text: &str, out: &mut Actions) -> Option<(NodeId, u64)> {
-        // One whose exit is known and whose last words are still to be read takes nothing any more.
-        let able = |run: &&mut Run| !run.outcome.is_decided() && !run.process.has_ended();
-        let run = self.run(worker).filter(able)?;
-        let id = run.next_text();
-        let pushed = run.warm.as_mut().is_some_and(|w| w.push(Text { id, text: text.to_owned() }));
-        pushed.then(|| {
-            self.hand_next(worker, out);
-            (worker, id)
-        })
-    }
-
-    fn begin_worker(&mut self, text: &str, out: &mut Actions) -> NodeId {
-        let (run_id, trace) = self.mint_names(None);
-        let payload = Spawn {
-            v: VERSION,
-            run_id,
-            handle: None,
-            depth: 0,
-            attempt: 1,
-            role: Role::Worker,
-            mode: if self.config.one_shot { Mode::Sync } else { Mode::Warm },
-            trace,
-            system: self.config.instruction.clone(),
-            instruction: text.to_owned(),
-            context: self.conversation.past.clone(),
-            output_contract: None,
-            output_schema: None,
-            servers: self.config.servers.clone(),
-            tools: None,
-            names: Vec::new(),
-            own_tools: worker_tools(self.admission.depth_allows(0)),
-            model: self.config.model.model.clone(),
-            limits: self.config.run.clone(),
-            log_level: self.config.log_level.clone(),
-        };
-        let plan = Plan {
-            right: super::spawn::Right::Worker,
-            parent: None,
-            call_id: None,
-            principal: "operator".to_owned(),
-            grant: Grant::ALL,
-            walls: Walls::default(),
-            priority: Priority::Normal,
-            price: self.config.model.price,
-            payload,
-        };
-        self.begin(plan, out)
     }
 
     /// A person takes a prompt back.

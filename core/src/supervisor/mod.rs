@@ -11,7 +11,8 @@
 //! | `tools` | the calls of the supervisor's own tools |
 //! | `ending` | how a run ends, who is told, what ends with it |
 //! | `exit` | from the observed exit to the free pid |
-//! | `conversation` | prompts, turns and the worker |
+//! | `conversation` | prompts and their turns |
+//! | `worker` | who serves them |
 //! | `notes` | what an ended run means to the conversation |
 //! | `drain` | the drain and the end of the daemon |
 //! | `view` | how things stand, for people |
@@ -30,6 +31,7 @@ mod timers;
 mod tools;
 mod view;
 mod warm;
+mod worker;
 
 use crate::action::Costliest;
 use crate::action::{Action, Actions};

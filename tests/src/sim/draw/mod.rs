@@ -46,15 +46,17 @@ impl Draw {
         }
         let quick = self.one_in(2);
         let one_shot = !self.one_in(3);
+        let wake = !one_shot && self.one_in(2);
         Knobs {
             queue: if self.one_in(3) { self.pick(&[1, 2, 5, 16]) } else { 0 },
             one_shot,
             idle_ms: self.pick(&[50, 1_000, 5_000, 60_000]),
-            wake: !one_shot && self.one_in(2),
-            stop_ms: if quick {
-                self.pick(&[1_500, 8_000])
-            } else {
-                self.pick(&[1_500, 8_000, 30_000, 150_000])
+            wake,
+            // A conversation that is told of each turn it asks for may go on for as long as it is let.
+            stop_ms: match (wake, quick) {
+                (true, _) => self.pick(&[1_500, 3_000]),
+                (false, true) => self.pick(&[1_500, 8_000]),
+                (false, false) => self.pick(&[1_500, 8_000, 30_000, 150_000]),
             },
             breadth: self.pick(&[1, 2, 3, 3, 8]),
             total: self.pick(&[2, 5, 12, 64, 64]),

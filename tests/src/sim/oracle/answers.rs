@@ -15,6 +15,7 @@ const SAME: &str = "every reader gets the record's result";
 /// Judges one answer, and marks its request as answered.
 pub(super) fn judge(facts: &mut Facts, now: Instant, node: NodeId, answer: &ToolResult) -> Verdict {
     const ONCE: &str = "every request is answered exactly once";
+    facts.hear_on(now, node);
     let request = facts.node(node).requests.get_mut(&answer.id);
     let Some(request) = request else {
         return Err((ONCE, format!("{node} never asked {}", answer.id)));

@@ -146,7 +146,9 @@ fn cause(
 
 /// A person took the prompt of its turn back, and a warm worker had its time to end it.
 fn taken_back(facts: &Facts, now: Instant, record: &Record, node: &Node) -> bool {
-    let wait = match facts.plan.knobs.one_shot {
+    // A worker that cannot be told any more is not waited for.
+    let at_once = facts.plan.knobs.one_shot || node.exit.is_some() || node.write_failed;
+    let wait = match at_once {
         true => Duration::ZERO,
         false => Duration::from_millis(facts.plan.knobs.term_ms),
     };

@@ -2,7 +2,7 @@
 //! never will (S6.3); steers are handed on once and in order (S6.9); a retirement ends with the turn in hand (S6.5).
 
 use super::answers::holds_token;
-use super::facts::{Facts, Node, Request, Run, Steer, TurnSeen, name};
+use super::facts::{Facts, Message, Node, Request, Run, Steer, TurnSeen, name};
 use super::{Verdict, unless};
 use crate::sim::program::token_of;
 use agentd_core::id::NodeId;
@@ -280,7 +280,11 @@ fn never_comes(run: &Run, id: u64) -> bool {
     match run.talk.messages.get(&id) {
         // The instruction is the first message before the run is handed it.
         None => over || id != 1,
-        Some(m) if m.turn.is_some() => !run.talk.is_kept(id),
+        Some(Message { turn: Some(turn), .. }) => {
+            // One read may bring its end and, behind it, the turn: then the turn was late.
+            let late = run.terminal.as_ref().is_some_and(|(at, _)| *at == turn.at);
+            late || !run.talk.is_kept(id)
+        }
         Some(m) => over || m.dropped.is_some(),
     }
 }
@@ -296,6 +300,9 @@ pub(super) fn is_turns(turn: &TurnSeen, value: &Value) -> bool {
 
 /// What must hold once an event is done.
 pub(super) fn judge_settled(facts: &mut Facts, now: Instant) -> Verdict {
+    let late: Vec<NodeId> =
+        facts.nodes.iter().filter(|(_, n)| n.out_of_turn == Some(now)).map(|(id, _)| *id).collect();
+    late.into_iter().for_each(|id| facts.hear_on(now, id));
     for run in facts.runs.values() {
         let talk = &run.talk;
         let Some(node) = facts.nodes.get(&run.record.node) else { continue };

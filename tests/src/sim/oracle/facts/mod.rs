@@ -1,81 +1,28 @@
 //! What is known: gathered from events and actions alone, but for births, deaths and misdeeds, which the fake machine tells.
 //! Frames are read by decoders of the oracles' own, from the bytes that were fed and sent.
 
+mod heard;
 mod node;
 mod prompts;
+mod run;
 mod talk;
 
 pub(super) use node::{Ask, Node, Request};
 pub(super) use prompts::{Prompt, Prompts};
+pub(super) use run::{Intent, Run};
 pub(super) use talk::{Message, Steer, Talk, TurnSeen};
 
-use super::Verdict;
 use crate::sim::plan::Plan;
 use agentd_core::action::Action;
 use agentd_core::event::{Event, SupervisorSignal};
 use agentd_core::id::{Handle, NodeId, RunId};
 use agentd_core::record::{Record, Status};
 use agentd_core::time::{Duration, Instant};
-use agentd_core::wire::message::{Mode, Role, Turn};
-use agentd_core::wire::{Decoded, Down, DownDecoder, Encoder, Up};
+use agentd_core::wire::message::{Mode, Role};
+use agentd_core::wire::{Down, DownDecoder, Encoder};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-
-/// One run.
-pub(super) struct Run {
-    pub(super) record: Record,
-    /// Some record of it is durable.
-    pub(super) stored: bool,
-    /// Its record could not be saved, at least once.
-    pub(super) store_failed: bool,
-    /// When its end could not be saved: the last time, and how often in a row.
-    pub(super) unsaved: Option<(Instant, u32)>,
-    pub(super) terminal: Option<(Instant, Record)>,
-    /// Its terminal record is durable, or never will be.
-    pub(super) settled: Option<Instant>,
-    /// Somebody asked for its end: a kill of it or above it, or the end of who waits for it.
-    pub(super) doomed: Option<Instant>,
-    /// How far the record has come that a process may be made for it.
-    pub(super) intent: Intent,
-    pub(super) talk: Talk,
-}
-
-/// Whether a run may have a process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Intent {
-    /// It waits for a permit, or never had one.
-    None,
-    /// Its record is on the way to the store.
-    Out(u64),
-    /// Its record is durable.
-    Stored,
-    /// Its record could not be saved.
-    Failed,
-}
-
-impl Run {
-    /// It has, or had, a permit.
-    pub(super) fn has_begun(&self) -> bool {
-        self.intent != Intent::None
-    }
-
-    /// It is warm, was handed its instruction and is between turns.
-    pub(super) fn is_idle(&self, facts: &Facts) -> bool {
-        let has_frame = facts.nodes.get(&self.record.node).is_some_and(|n| n.first_frame);
-        self.record.mode == Mode::Warm && has_frame && self.talk.in_hand.is_none()
-    }
-
-    /// It waits for a permit.
-    pub(super) fn is_held(&self) -> bool {
-        !self.has_begun() && self.terminal.is_none() && !(self.store_failed && !self.stored)
-    }
-
-    /// Its caller was told that there is none.
-    pub(super) fn is_forgotten(&self) -> bool {
-        self.store_failed && !self.stored && self.terminal.is_none()
-    }
-}
 
 /// See the module.
 pub(super) struct Facts {
@@ -153,10 +100,8 @@ impl Facts {
 
     /// Messages that may have been taken from callers that died before they could be told.
     pub(super) fn unheard_sends(&self, run: &Run) -> usize {
-        let handle = name(&run.record);
-        let unheard = |r: &&Request| !r.answered && r.name == "subagent.send" && r.args["handle"] == *handle;
-        let dead = self.nodes.values().filter(|n| n.exit.is_some() || n.write_failed);
-        dead.map(|n| n.requests.values().filter(unheard).count()).sum()
+        let Some(handle) = run.record.handle else { return 0 };
+        self.nodes.values().filter_map(|n| n.unheard.get(&handle)).sum()
     }
 
     /// Whether a drain has begun.
@@ -205,7 +150,11 @@ impl Facts {
                 node.eof = true;
                 node.note_finish(now);
             }
-            Event::ChildWriteFailed { node, .. } => self.node(*node).write_failed = true,
+            Event::ChildWriteFailed { node, .. } => {
+                let node = self.node(*node);
+                node.write_failed = true;
+                node.count_unheard();
+            }
             Event::SpawnFrameFailed { node, .. } => {
                 self.node(*node).frame_failed.get_or_insert(now);
             }
@@ -214,6 +163,7 @@ impl Facts {
                 let n = self.node(*node);
                 n.exit = Some((now, *exit));
                 n.gaps_at_exit = gaps;
+                n.count_unheard();
                 self.doom_children_of(*node, now);
             }
             Event::Swept { node, remaining, .. } => {
@@ -279,162 +229,6 @@ impl Facts {
         if self.plan.knobs.wake && self.draining().is_none() && !answered {
             self.prompts.owed.insert(format!("subagent {handle} "));
         }
-    }
-
-    fn read_up(&mut self, now: Instant, id: NodeId, bytes: &[u8]) {
-        let node = self.node(id);
-        if node.broken.is_some() {
-            return;
-        }
-        let mut decoder = node.up.take().unwrap_or_default();
-        decoder.push(bytes);
-        while self.node(id).broken.is_none()
-            && let Some(frame) = decoder.next()
-        {
-            match frame {
-                Ok(Decoded::Message(up)) if self.node(id).terminal.is_none() => self.heard(now, id, &up),
-                Ok(_) => {}
-                Err(_) => self.node(id).broken = Some(now),
-            }
-        }
-        self.node(id).up = Some(decoder);
-    }
-
-    fn heard(&mut self, now: Instant, id: NodeId, up: &Up) {
-        if let Some(ask) = self.node(id).heard(now, up) {
-            self.asked(now, &ask);
-            self.asks.push((ask, now));
-        }
-        if self.node(id).broken.is_some() {
-            return;
-        }
-        match up {
-            Up::Turn(turn) => self.turn_told(now, id, turn),
-            Up::Ack(ack) => {
-                self.prompts.note_taken(id, ack.id);
-                if let Some(run) = self.run_of_mut(id) {
-                    run.talk.acked(ack.id);
-                }
-            }
-            _ => {}
-        }
-    }
-
-    /// Somebody wants something of a run; whether that is allowed is told by the answer, so this is a reason and no
-    /// proof.
-    fn asked(&mut self, now: Instant, ask: &Ask) {
-        let Some(id) = self.by_handle(ask.handle()).map(|r| r.record.run_id) else { return };
-        match ask {
-            Ask::Kill { only, .. } => self.doom_run(id, !only, now),
-            Ask::Retire { .. } => {
-                if let Some(run) = self.runs.get_mut(&id) {
-                    run.talk.retire_asked.get_or_insert(now);
-                }
-            }
-        }
-    }
-
-    fn turn_told(&mut self, now: Instant, id: NodeId, turn: &Turn) {
-        let Some(run) = self.run_of_mut(id) else { return };
-        if run.terminal.is_some() {
-            return;
-        }
-        if !run.talk.turn_ended(now, turn) {
-            self.node(id).broken = Some(now);
-            return;
-        }
-        self.node(id).armed = None;
-        self.call_off(now, id);
-    }
-
-    /// A turn ends or is cancelled: what it waited for ends with it, and its calls are called off (S6.7).
-    fn call_off(&mut self, now: Instant, id: NodeId) {
-        let below = self.sync_children_of(id);
-        let live = |id: &RunId| self.runs.get(id).is_some_and(|r| r.terminal.is_none() && !r.is_forgotten());
-        let end_now: Vec<RunId> = below.iter().filter(|id| live(id)).copied().collect();
-        for id in below {
-            self.doom_run(id, false, now);
-        }
-        let node = self.node(id);
-        node.called_off = Some(now);
-        node.end_now.extend(end_now);
-    }
-
-    fn prompt_cancelled(&mut self, now: Instant, number: u64) {
-        let Some(prompt) = self.prompts.all.get_mut(&number) else { return };
-        if prompt.delivered.is_some() || prompt.cancelled.is_some() {
-            return;
-        }
-        prompt.cancelled = Some(now);
-        if let Some((node, message)) = prompt.begun
-            && self.run_of(node).is_some_and(|r| r.talk.in_hand.is_none_or(|m| m == message))
-        {
-            self.node(node).turn_cancelled.get_or_insert(now);
-            self.call_off(now, node);
-        }
-    }
-
-    /// The run that a node serves, to be changed.
-    pub(super) fn run_of_mut(&mut self, node: NodeId) -> Option<&mut Run> {
-        let id = self.nodes.get(&node)?.run?;
-        self.runs.get_mut(&id)
-    }
-
-    fn doom_run(&mut self, id: RunId, all_below: bool, now: Instant) {
-        if let Some(run) = self.runs.get_mut(&id) {
-            run.doomed.get_or_insert(now);
-        }
-        let below: Vec<RunId> = self
-            .runs
-            .values()
-            .filter(|r| r.record.parent == Some(id) && (all_below || r.record.mode == Mode::Sync))
-            .map(|r| r.record.run_id)
-            .collect();
-        for id in below {
-            self.doom_run(id, all_below, now);
-        }
-    }
-
-    /// Who waited is gone: what it waited for has no reader (S6.7).
-    fn doom_children_of(&mut self, node: NodeId, now: Instant) {
-        for id in self.sync_children_of(node) {
-            self.doom_run(id, false, now);
-        }
-    }
-
-    fn sync_children_of(&self, node: NodeId) -> Vec<RunId> {
-        let Some(id) = self.nodes.get(&node).and_then(|n| n.run) else { return Vec::new() };
-        self.runs
-            .values()
-            .filter(|r| r.record.parent == Some(id) && r.record.mode == Mode::Sync)
-            .map(|r| r.record.run_id)
-            .collect()
-    }
-
-    /// What a frame to a child says. A frame the child could not read is a broken rule.
-    pub(super) fn read_down(&mut self, now: Instant, id: NodeId, frame: &[u8]) -> Verdict<Vec<Down>> {
-        const RULE: &str = "a child is sent what it can use";
-        let node = self.node(id);
-        let Some(decoder) = node.down.as_mut() else {
-            return Err((RULE, format!("{id} is sent a frame before its spawn frame")));
-        };
-        decoder.push(frame);
-        let mut said = Vec::new();
-        for frame in decoder.by_ref() {
-            match frame {
-                Ok(Decoded::Message(down)) => said.push(down),
-                Ok(_) => {}
-                Err(error) => return Err((RULE, format!("{id}: {error}"))),
-            }
-        }
-        for down in &said {
-            if let Down::Cancel(cancel) = down
-                && cancel.turn.is_none()
-            {
-                node.cancelled.get_or_insert(now);
-            }
-        }
-        Ok(said)
     }
 
     pub(super) fn did(&mut self, now: Instant, action: &Action) {

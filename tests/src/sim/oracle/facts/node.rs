@@ -3,7 +3,7 @@
 use crate::sim::oracle::Misdeed;
 use agentd_core::action::ChildSignal;
 use agentd_core::event::Exit;
-use agentd_core::id::RunId;
+use agentd_core::id::{Handle, RunId};
 use agentd_core::record::Status;
 use agentd_core::time::{Duration, Instant};
 use agentd_core::wire::message::LoopEnd;
@@ -54,6 +54,10 @@ pub(in crate::sim::oracle) struct Node {
     pub(in crate::sim::oracle) frame_failed: Option<Instant>,
     /// When its open calls were last called off: a turn ended or was cancelled.
     pub(in crate::sim::oracle) called_off: Option<Instant>,
+    /// Its sends that nobody can answer any more, by whom they were for.
+    pub(in crate::sim::oracle) unheard: BTreeMap<Handle, usize>,
+    /// It told of a turn that was not in hand. Where its run was decided before, in the same event, that is no fault.
+    pub(in crate::sim::oracle) out_of_turn: Option<Instant>,
     /// Only its turn was cancelled.
     pub(in crate::sim::oracle) turn_cancelled: Option<Instant>,
     /// Runs that must end in this event, for the turn that waited for them has.
@@ -89,6 +93,16 @@ impl Node {
     /// Whether a call is of a tool that it was offered.
     pub(in crate::sim::oracle) fn is_offered(&self, id: u64) -> bool {
         self.requests.get(&id).is_some_and(|request| self.offered.contains(&request.name))
+    }
+
+    /// It can be told nothing any more.
+    pub(super) fn count_unheard(&mut self) {
+        self.unheard.clear();
+        for request in self.requests.values().filter(|r| !r.answered && r.name == "subagent.send") {
+            if let Some(handle) = request.args["handle"].as_str().and_then(|h| h.parse().ok()) {
+                *self.unheard.entry(handle).or_default() += 1;
+            }
+        }
     }
 
     pub(super) fn note_finish(&mut self, now: Instant) {
