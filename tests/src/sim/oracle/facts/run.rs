@@ -51,7 +51,7 @@ impl Run {
 
     /// It waits for a permit.
     pub(in crate::sim::oracle) fn is_held(&self) -> bool {
-        !self.has_begun() && self.terminal.is_none() && !(self.store_failed && !self.stored)
+        !self.has_begun() && self.terminal.is_none() && !self.is_forgotten()
     }
 
     /// Its caller was told that there is none.
