@@ -56,7 +56,7 @@ impl Draw {
             stop_ms: match (wake, quick) {
                 (true, _) => self.pick(&[1_500, 3_000]),
                 (false, true) => self.pick(&[1_500, 8_000]),
-                (false, false) => self.pick(&[1_500, 8_000, 30_000, 150_000]),
+                (false, false) => self.pick(&[1_500, 8_000, 30_000]),
             },
             breadth: self.pick(&[1, 2, 3, 3, 8]),
             total: self.pick(&[2, 5, 12, 64, 64]),
@@ -77,7 +77,11 @@ impl Draw {
             strangers: self.one_in(3),
             // Small pipes and a byte at a time only where nobody is soon judged by how long a frame takes.
             pipe: if quick { self.pick(&[4_096, 65_536]) } else { self.pick(&[512, 4_096, 65_536]) },
-            read: if quick { self.pick(&[31, 65_536]) } else { self.pick(&[1, 7, 61, 65_536]) },
+            read: if quick {
+                self.pick(&[31, 65_536])
+            } else {
+                self.pick(&[1, 7, 7, 61, 61, 400, 65_536, 65_536, 65_536])
+            },
             jitter_ms: self.pick(&[0, 1, 1, 10, 40]),
             tick_first: self.one_in(2),
         }
