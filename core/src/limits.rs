@@ -42,6 +42,29 @@ pub const ARGUMENT_BYTES: usize = 1024 * 1024;
 /// Nesting of one tool call's arguments; deeper ones are an observation, not a call (S7.3).
 pub const ARGUMENT_DEPTH: usize = 64;
 
+/// Bytes of an `output_schema`; a longer one is refused. It is part of every request of its run.
+pub const OUTPUT_SCHEMA_BYTES: usize = 64 * 1024;
+
+/// Schemas inside one `output_schema`, itself included; one with more is refused.
+pub const OUTPUT_SCHEMA_PLACES: usize = 4_096;
+
+/// Regular expressions in one `output_schema`; one with more is refused.
+pub const OUTPUT_SCHEMA_PATTERNS: usize = 64;
+
+/// Steps that holding one answer against its schema may take, a step being one rule or one byte that is looked at;
+/// an answer that takes more does not fit.
+pub const OUTPUT_SCHEMA_STEPS: u64 = 2_000_000;
+
+/// Schemas inside one another that one value is held against, over all levels of the value; an answer that takes
+/// more does not fit. Each takes some stack.
+pub const OUTPUT_SCHEMA_NESTING: usize = 512;
+
+/// Misfits of one answer that the model is told; the rest shows once these are mended.
+pub const OUTPUT_SCHEMA_ERRORS: usize = 5;
+
+/// Messages and steers that may wait in a child; a supervisor that sends more ahead ends the run.
+pub const MESSAGES_WAITING: usize = 1_024;
+
 /// Bytes of a preview inside an error; the rest is cut and marked.
 pub const PREVIEW_BYTES: usize = 200;
 
