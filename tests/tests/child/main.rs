@@ -5,3 +5,5 @@ mod death;
 mod hostile;
 mod rig;
 mod servers;
+mod steering;
+mod warm;

@@ -141,7 +141,7 @@ fn a_grant_that_cannot_be_read_grants_nothing() {
 fn supervisor_tools_exist_only_where_they_were_given() {
     let only_files = vec![tools().remove(0)];
     let mut run = Run::start();
-    run.machine = Loop::new(&spec(), only_files, Vec::new(), Instant::ZERO);
+    run.machine = Loop::new(&spec(), only_files, Vec::new(), None, Instant::ZERO);
     run.outputs.clear();
     run.input(Input::Start);
     run.reply(calls(&[("a", "subagent_run", "{\"instruction\": \"x\"}"), ("b", "subagent.run", "{}")]));
