@@ -197,7 +197,7 @@ fn a_server_that_dies_between_turns_is_an_error_of_the_next_call() {
     rig.until(|up| matches!(up, Up::Event(event) if event.name == "mcp.exit").then_some(()));
     rig.message(2, "go");
     let text = rig.turn().1.text.expect("a text");
-    assert!(text.starts_with("true: ") && text.contains("server s ("), "{text}");
+    assert!(text.starts_with("True: ") && text.contains("server s ("), "{text}");
     rig.cancel();
     rig.terminal();
     assert!(rig.end().0.success());

@@ -63,7 +63,7 @@ fn all_mistakes_are_told_at_once_with_their_paths() {
         all.contains("there is no variable result; there are context, earlier, instruction, last"),
         "{all}"
     );
-    assert!(all.contains("accepted are name, role, turn, text, last, when, reply"), "{all}");
+    assert!(all.contains("accepted are name, role, message, turn, text, last, when, reply"), "{all}");
 }
 
 #[test]
