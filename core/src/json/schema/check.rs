@@ -1,14 +1,16 @@
 //! Holding a value against the places of a schema, within a bound on the work.
 
+mod inside;
+
 use super::equal::{canonical, compare, is_multiple, is_whole};
 use super::keywords::kind;
 use super::pattern::Pattern;
-use super::{ListRule, Node, NodeId, NumberRule, ObjectRule, Rule, TextRule};
+use super::{Node, NodeId, NumberRule, ObjectRule, Rule, TextRule};
 use crate::json::preview;
 use crate::limits::{OUTPUT_SCHEMA_ERRORS, OUTPUT_SCHEMA_NESTING, OUTPUT_SCHEMA_STEPS, PREVIEW_BYTES};
-use serde_json::{Map, Number, Value};
+use serde_json::{Number, Value};
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 pub(super) fn check(nodes: &[Node], value: &Value) -> Result<(), Vec<String>> {
     let mut walk =
@@ -221,126 +223,6 @@ impl<'w> Walk<'w> {
         let bytes = u64::try_from(text.len()).unwrap_or(u64::MAX);
         self.spend_steps(bytes.saturating_mul(pattern.cost))?;
         Ok(pattern.is_found(text))
-    }
-
-    fn obeys_list(&mut self, rule: &'w ListRule, items: &'w [Value]) -> Fits {
-        match rule {
-            ListRule::Max(max) => Ok(self.at_most(*max, items.len(), "items")),
-            ListRule::Min(min) => Ok(self.at_least(*min, items.len(), "items")),
-            ListRule::Unique => self.are_unique(items),
-            ListRule::Items { first, rest } => {
-                let mut all = true;
-                for (index, item) in items.iter().enumerate() {
-                    if let Some(node) = first.get(index).or(rest.as_ref()) {
-                        all &= self.fits_at(Part::Index(index), *node, item)?;
-                    }
-                    if !all && self.is_full() {
-                        break;
-                    }
-                }
-                Ok(all)
-            }
-            ListRule::Contains { node, min, max } => {
-                let mut fitting = 0u64;
-                for item in items {
-                    fitting += u64::from(self.would_fit(*node, item)?);
-                }
-                let wanted = match max {
-                    Some(max) => format!("{min} to {max}"),
-                    None => format!("at least {min}"),
-                };
-                let fits = fitting >= *min && max.is_none_or(|max| fitting <= max);
-                Ok(fits
-                    || self
-                        .misfit(format!("{fitting} of its items fit `contains` where {wanted} are expected")))
-            }
-        }
-    }
-
-    fn are_unique(&mut self, items: &[Value]) -> Fits {
-        let mut seen = BTreeSet::new();
-        for (index, item) in items.iter().enumerate() {
-            let text = canonical(item);
-            self.spend(text.len())?;
-            if !seen.insert(text) {
-                return Ok(self.misfit(format!("item {index} is there twice, and each must differ")));
-            }
-        }
-        Ok(true)
-    }
-
-    fn obeys_object(&mut self, rule: &'w ObjectRule, fields: &'w Map<String, Value>) -> Fits {
-        let mut all = true;
-        match rule {
-            ObjectRule::Max(max) => all = self.at_most(*max, fields.len(), "properties"),
-            ObjectRule::Min(min) => all = self.at_least(*min, fields.len(), "properties"),
-            ObjectRule::Required(keys) => all = self.has_all(keys, fields)?,
-            ObjectRule::Needs(needs) => {
-                for (_, keys) in needs.iter().filter(|(key, _)| fields.contains_key(*key)) {
-                    all &= self.has_all(keys, fields)?;
-                }
-            }
-            ObjectRule::Names(node) => {
-                for key in fields.keys() {
-                    all &= self.is_name(*node, key)?;
-                }
-            }
-            ObjectRule::Properties { named, alike, rest } => {
-                for (key, value) in fields {
-                    all &= self.fits_property(key, value, named, alike, *rest)?;
-                    if !all && self.is_full() {
-                        break;
-                    }
-                }
-            }
-            // It holds the object itself against a place: see where rules are told apart.
-            ObjectRule::Implies(_) => {}
-        }
-        Ok(all)
-    }
-
-    fn has_all(&mut self, keys: &[String], fields: &Map<String, Value>) -> Fits {
-        self.spend(keys.len())?;
-        let mut all = true;
-        for key in keys.iter().filter(|key| !fields.contains_key(*key)) {
-            all = self.misfit(format!("the property \"{}\" is missing", preview(key, PREVIEW_BYTES)));
-        }
-        Ok(all)
-    }
-
-    fn fits_property(
-        &mut self,
-        key: &'w str,
-        value: &'w Value,
-        named: &BTreeMap<String, NodeId>,
-        alike: &[(Pattern, NodeId)],
-        rest: Option<NodeId>,
-    ) -> Fits {
-        let mut nodes: Vec<NodeId> = named.get(key).copied().into_iter().collect();
-        for (pattern, node) in alike {
-            if self.is_found(pattern, key)? {
-                nodes.push(*node);
-            }
-        }
-        if nodes.is_empty() {
-            nodes.extend(rest);
-        }
-        let mut all = true;
-        for node in nodes {
-            all &= self.fits_at(Part::Key(key), node, value)?;
-        }
-        Ok(all)
-    }
-
-    /// Whether a key is one of those allowed.
-    fn is_name(&mut self, node: NodeId, key: &str) -> Fits {
-        self.spend(key.len())?;
-        let name = Value::from(key);
-        let (nodes, steps, nesting) = (self.nodes, self.steps, self.nesting);
-        let mut walk = Walk { nodes, steps, nesting, path: Vec::new(), told: None };
-        let fits = walk.fits(node, &name)?;
-        self.steps = walk.steps;
-        Ok(fits || self.misfit(format!("\"{}\" is no name for a property here", preview(key, PREVIEW_BYTES))))
     }
 
     fn at_most(&mut self, max: u64, count: usize, what: &str) -> bool {
