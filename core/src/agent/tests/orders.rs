@@ -233,6 +233,8 @@ impl Oracle {
         assert_eq!(self.waiting.pop_front(), Some(id));
         assert!(self.turn.replace(id).is_none(), "two turns at once");
         (self.requests, self.used, self.since) = (0, 0, self.now);
+        // Its first boundary is at once, and that it stands still there may be no news.
+        self.stands = self.paused.then_some(self.now);
     }
 
     fn step(&mut self, step: Step) {
