@@ -61,6 +61,12 @@ pub const REFUSAL_BYTES: usize = 64 * 1024;
 /// Bytes of a provider's own message in an error; the rest is cut and marked.
 pub const REFUSAL_QUOTE_BYTES: usize = 400;
 
+/// How long a provider's host name may take to resolve; then the attempt has failed.
+pub const MODEL_RESOLVE: Duration = Duration::from_secs(10);
+
+/// How long a connection to a provider may take, TLS included; then the attempt has failed.
+pub const MODEL_CONNECT: Duration = Duration::from_secs(15);
+
 /// Attempts at one endpoint in a row before the next endpoint's turn (S15.4).
 pub const ENDPOINT_ATTEMPTS: u32 = 3;
 
