@@ -12,6 +12,7 @@ pub mod keeper;
 pub mod log;
 mod poll;
 pub mod supervise;
+pub mod tree;
 
 use std::process::ExitCode;
 
