@@ -43,14 +43,14 @@ pub const ARGUMENT_BYTES: usize = 1024 * 1024;
 pub const ARGUMENT_DEPTH: usize = 64;
 
 /// Bytes of one line of a provider's event stream; a longer one fails the model call.
-pub const SSE_LINE_BYTES: usize = 8 * 1024 * 1024;
+pub const SSE_LINE_BYTES: usize = 4 * 1024 * 1024;
 
 /// Bytes of one event of a provider's stream, over all its lines; a longer one fails the model call.
-pub const SSE_EVENT_BYTES: usize = 8 * 1024 * 1024;
+pub const SSE_EVENT_BYTES: usize = 4 * 1024 * 1024;
 
 /// Bytes that one reply of a model may hold in text and calls, and that a reply in one piece may have; a longer one
 /// fails the model call.
-pub const REPLY_BYTES: usize = 16 * 1024 * 1024;
+pub const REPLY_BYTES: usize = 6 * 1024 * 1024;
 
 /// Tool calls of one reply that are read; one with more fails the model call.
 pub const REPLY_CALLS: usize = 1_024;

@@ -125,6 +125,15 @@ impl Stream {
         panic!("the client keeps the connection open");
     }
 
+    /// Sends the same again and again, as fast as it is taken, until the client takes no more.
+    pub fn repeat_until_refused(&mut self, bytes: &str) {
+        let since = Instant::now();
+        let chunk = format!("{:x}\r\n{bytes}\r\n", bytes.len());
+        while self.exchange.wire.write_all(chunk.as_bytes()).is_ok() {
+            assert!(since.elapsed() < PATIENCE, "the client takes everything");
+        }
+    }
+
     /// Ends the body properly.
     pub fn end(mut self) -> Request {
         self.exchange.raw("0\r\n\r\n");

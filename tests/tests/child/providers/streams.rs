@@ -166,3 +166,31 @@ fn a_deadline_shuts_the_connection() {
         assert!(rig.end().0.success());
     }
 }
+
+#[test]
+fn a_flood_is_cut_off_and_costs_no_more_memory_than_it_must() {
+    for (speaks, what) in [(Speaks::Openai, "text"), (Speaks::Anthropic, "text"), (Speaks::Openai, "line")] {
+        let server = ModelServer::start(speaks);
+        let mut rig = Rig::start_walled(64, asking(&server));
+        let piece = "x".repeat(256 * 1024);
+        for _ in 0..3 {
+            let mut stream = server.next().stream();
+            match (what, speaks) {
+                ("line", _) => stream.repeat_until_refused(&piece),
+                (_, Speaks::Openai) => {
+                    let event = json!({"choices": [{"delta": {"content": piece}}]});
+                    stream.repeat_until_refused(&format!("data: {event}\n\n"));
+                }
+                (_, Speaks::Anthropic) => {
+                    let delta = json!({"type": "text_delta", "text": piece});
+                    let event = json!({"type": "content_block_delta", "index": 0, "delta": delta});
+                    stream.repeat_until_refused(&format!("data: {event}\n\n"));
+                }
+            }
+        }
+        let failed = rig.failed();
+        let word = if what == "line" { "a line of the stream is longer" } else { "more than 6291456 bytes" };
+        assert!(failed.error.contains(word), "{}", failed.error);
+        assert!(rig.end().0.success());
+    }
+}
