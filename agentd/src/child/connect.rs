@@ -80,7 +80,8 @@ impl Session {
             }
             Inbox::Panicked { thread, message } => Err(bug(&thread, &message)),
             Inbox::ForLoop(input) => self.keep_for_loop(input),
-            Inbox::ToolResult(_) | Inbox::Model { .. } | Inbox::Server { .. } => Ok(()),
+            Inbox::ToolResult(_) | Inbox::Server { .. } => Ok(()),
+            Inbox::Model { .. } | Inbox::ModelWaits { .. } | Inbox::ModelEvent(_) => Ok(()),
             Inbox::Writable | Inbox::TerminalWritten => Ok(()),
         }
     }

@@ -6,7 +6,7 @@
 use super::server::ServerEvent;
 use agentd_core::agent::Input;
 use agentd_core::model::{ModelError, Reply};
-use agentd_core::wire::message::ToolResult;
+use agentd_core::wire::message::{Event, ToolResult};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::Sender;
@@ -19,7 +19,7 @@ pub(super) enum Inbox {
     Cancel(String),
     /// Control: the answer to a `tool_request`.
     ToolResult(ToolResult),
-    /// Control: a message, a steer, finish, pause, resume or the cancel of a turn. Model: it waits for its provider.
+    /// Control: a message, a steer, finish, pause, resume or the cancel of a turn.
     ForLoop(Input),
     /// Control: end of file on stdin, so nobody supervises this process any more.
     SupervisorGone,
@@ -32,6 +32,16 @@ pub(super) enum Inbox {
         /// What came of it.
         reply: Result<Reply, ModelError>,
     },
+    /// Model: an attempt failed, and the next one waits for the provider until this wall-clock time in milliseconds;
+    /// `None` once it goes on.
+    ModelWaits {
+        /// The loop's number of the call.
+        call: u64,
+        /// Until when.
+        until_ms: Option<u64>,
+    },
+    /// Model: something for people.
+    ModelEvent(Event),
     /// A server's thread.
     Server {
         /// Which one, in the payload's order.
@@ -58,10 +68,10 @@ impl Inbox {
     /// The control thread counts it until the loop has read it.
     pub(super) fn is_counted(&self) -> bool {
         match self {
-            Inbox::Cancel(_) | Inbox::ToolResult(_) => true,
-            Inbox::ForLoop(input) => !matches!(input, Input::ModelWaiting { .. }),
+            Inbox::Cancel(_) | Inbox::ToolResult(_) | Inbox::ForLoop(_) => true,
             Inbox::SupervisorGone | Inbox::BadControl(_) => false,
-            Inbox::Model { .. } | Inbox::Server { .. } | Inbox::Panicked { .. } => false,
+            Inbox::Model { .. } | Inbox::ModelWaits { .. } | Inbox::ModelEvent(_) => false,
+            Inbox::Server { .. } | Inbox::Panicked { .. } => false,
             Inbox::Writable | Inbox::TerminalWritten | Inbox::OutputGone => false,
         }
     }

@@ -10,18 +10,15 @@ use super::clock::Clock;
 use super::connect::{Connected, bug};
 use super::control::{Control, Unread};
 use super::inbox::{self, Inbox, panic_text};
-use super::model::{self, Connection};
+use super::model;
 use super::outbox::{Outbox, outbox};
 use super::server::{self, Link, Order, ServerEvent};
 use agentd_core::agent::{Input, Loop, Output, Terminal, ToolOutcome, ToolSource, ToolValue};
 use agentd_core::json::schema::Schema;
 use agentd_core::mcp;
 use agentd_core::model::ModelRequest;
-use agentd_core::model::mock::Playbook;
 use agentd_core::time::{Duration, Instant};
-use agentd_core::wire::message::{
-    Dialect, FailKind, Failed, LoopEnd, RunResult, Spawn, ToolRequest, ToolResult,
-};
+use agentd_core::wire::message::{FailKind, Failed, LoopEnd, RunResult, Spawn, ToolRequest, ToolResult};
 use agentd_core::wire::{DownDecoder, Encoder, Up};
 use agentd_host::process::Pid;
 use agentd_host::tree::{Below, Mode};
@@ -121,19 +118,13 @@ pub(super) fn run(
 
 impl Session {
     fn open_model(&mut self, inbox: &Sender<Inbox>) -> Result<(), Up> {
-        let Dialect::Mock(playbook) = &self.spawn.model.dialect else {
-            return Err(failed(FailKind::Spawn, "this model dialect is not built yet".to_owned()));
-        };
-        let playbook = Playbook::from_json(playbook)
-            .map_err(|e| failed(FailKind::Spawn, format!("the playbook cannot be used: {e}")))?;
-        let (connection, orders) = Connection::new(playbook, self.spawn.role, inbox.clone());
-        let started = inbox::thread("model".into(), inbox.clone(), move || connection.run());
-        started.map_err(|error| failed(FailKind::Internal, error))?;
+        let orders =
+            model::open(&self.spawn, self.clock, inbox).map_err(|(kind, error)| failed(kind, error))?;
         self.model = Some(orders);
         Ok(())
     }
 
-    /// What the answer must fit, read once. The gate of the spawn has read it too.
+    /// What the answer must fit, read once.
     fn output_schema(&self) -> Result<Option<Schema>, Up> {
         let read = self.spawn.output_schema.as_ref().map(|text| Schema::read(&text.0)).transpose();
         read.map_err(|problem| failed(FailKind::Spawn, format!("output_schema cannot be used: {problem}")))
@@ -192,6 +183,11 @@ impl Session {
                 Some(Input::Cancel { reason: ORPHANED.to_owned() })
             }
             Inbox::Model { call, reply } => Some(Input::ModelReply { call, reply }),
+            Inbox::ModelWaits { call, until_ms } => Some(Input::ModelWaiting { call, until_ms }),
+            Inbox::ModelEvent(event) => {
+                self.outbox.push(Up::Event(event));
+                None
+            }
             Inbox::ToolResult(result) => self.answered(result),
             Inbox::ForLoop(input) => Some(input),
             Inbox::Server { index, event: ServerEvent::CallDone { key, outcome } } => {

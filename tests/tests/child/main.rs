@@ -4,6 +4,7 @@ mod calls;
 mod control;
 mod death;
 mod hostile;
+mod providers;
 mod rig;
 mod servers;
 mod steering;
