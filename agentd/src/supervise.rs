@@ -2,10 +2,11 @@
 //! process becomes a supervisor (signals before threads) and stops being one (the journal, then the log, each
 //! within bounds). Refuses policy: what happens to a run is the core's to decide. Called by the command line.
 
-use crate::config::{Config, Loaded, Settings};
+use crate::config::{Code, Config, Loaded, Problem, Settings};
 use crate::environment;
 use crate::journal::{Journal, JournalError};
 use crate::log::{self, Format, Log};
+use crate::secrets::Secrets;
 use agentd_core::event::{Event, SupervisorSignal};
 use agentd_core::note::{Level, Note};
 use agentd_core::record::{Record, ResultObject};
@@ -89,7 +90,7 @@ pub enum Error {
 impl Supervisor {
     /// Makes this process a supervisor that logs to stderr. Call it before the first thread.
     pub fn start(loaded: Loaded, format: Format) -> Result<Supervisor, Error> {
-        let Loaded { config, settings } = loaded;
+        let Loaded { config, settings, warnings } = loaded;
         let failed = |action| move |error| Error::Start { action, error };
         signals::reset_inherited().map_err(failed("reset signals"))?;
         signals::survive_file_size_limit().map_err(failed("ignore SIGXFSZ"))?;
@@ -102,6 +103,7 @@ impl Supervisor {
         };
         let stderr = log::stderr().map_err(failed("duplicate stderr"))?;
         let log = Log::start(format, settings.log_level, stderr).map_err(failed("start the log's thread"))?;
+        report_warnings(&log, clock.now(), &warnings);
         let before = before.iter().map(tree::Stat::identity).collect();
         Ok(Supervisor { config, settings, log, journal, signals: Some(signals), before, clock })
     }
@@ -114,8 +116,9 @@ impl Supervisor {
         let options = Options::new(image, Some(signals))?;
         options.poster().post(Event::PromptSubmitted { text: prompt })?;
         let mut core = Core::new(self.config.clone(), beginning(&self.clock));
+        let secrets = &self.settings.secrets;
         let mut around =
-            Surroundings { log: &self.log, journal: &mut self.journal, answered, delivered: None };
+            Surroundings { log: &self.log, journal: &mut self.journal, secrets, answered, delivered: None };
         let ended = agentd_io_mio::run(&mut core, &mut around, options)?;
         let (result, fault) = around.delivered.unzip();
         let result = result.map(|result| ResultObject { usage: ended.usage, ..result });
@@ -150,6 +153,7 @@ impl Supervisor {
 struct Surroundings<'a> {
     log: &'a Log,
     journal: &'a mut Option<Journal>,
+    secrets: &'a Secrets,
     answered: &'a mut dyn FnMut(&ResultObject),
     delivered: Option<(ResultObject, Option<FailKind>)>,
 }
@@ -175,7 +179,22 @@ impl Outside for Surroundings<'_> {
     }
 
     fn encode_spawn(&mut self, spawn: &Spawn) -> Result<Vec<u8>, String> {
-        Encoder::new().encode_down(&Down::Spawn(Box::new(spawn.clone()))).map_err(|error| error.to_string())
+        let filled = self.secrets.put_in(spawn)?;
+        Encoder::new().encode_down(&Down::Spawn(Box::new(filled))).map_err(|error| error.to_string())
+    }
+}
+
+/// Models that no run can be given. What else is wrong with a configuration that can be used is for `agentd check`,
+/// or shows itself.
+fn report_warnings(log: &Log, now: Now, warnings: &[Problem]) {
+    for problem in warnings.iter().filter(|problem| problem.code == Code::NoCredential) {
+        let fields = [
+            ("key", problem.path.as_str().into()),
+            ("file", problem.file.as_str().into()),
+            ("line", problem.line.into()),
+            ("text", problem.message.as_str().into()),
+        ];
+        log.say(now.wall, Level::Warn, "config.model_unusable", &fields);
     }
 }
 

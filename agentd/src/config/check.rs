@@ -2,13 +2,20 @@
 //! built yet. Every text is checked by itself, before they are merged, so that no fault hides behind another
 //! file. What needs more than one key is `read`'s.
 
+mod forms;
+
+pub(crate) use forms::{dollars, is_secret_header};
+
 use super::hint;
 use super::nearest::nearest;
 use super::problem::{Code, Problem};
-use super::schema::{self, Key, Shape, TAGS, join};
+use super::schema::{self, Key, Keys, Shape, TAGS, join};
 use super::tree::{Entry, Kind, Node, Scalar, Value, clip};
 use agentd_core::policy::Pattern;
 use agentd_core::units;
+use forms::{
+    header_name_fault, header_value_fault, is_name, is_variable, passthrough_fault, secret_fault,
+};
 
 /// Checks a whole tree.
 pub(crate) fn check(root: &Node, problems: &mut Vec<Problem>) {
@@ -58,6 +65,17 @@ impl Checker<'_> {
                     self.item(item, shape, &format!("{path}[{index}]"));
                 }
             }
+            Shape::Words(words) => {
+                for (index, item) in self.list(node, shape, path).iter().enumerate() {
+                    self.one_of(item, words, &format!("{path}[{index}]"));
+                }
+            }
+            Shape::Headers => self.headers(node, shape, path),
+            Shape::Maps { names, each } => {
+                for entry in self.map(node, shape, path) {
+                    self.named(entry, *names, each, path);
+                }
+            }
             Shape::Variables => {
                 for entry in self.map(node, shape, path) {
                     self.variable_name(entry, path);
@@ -75,6 +93,8 @@ impl Checker<'_> {
             | Shape::OffOrPath
             | Shape::Switch
             | Shape::Whole { .. }
+            | Shape::Number
+            | Shape::Secret
             | Shape::Duration
             | Shape::Size
             | Shape::Rate
@@ -101,6 +121,7 @@ impl Checker<'_> {
             },
             Shape::Whole { min, max } => self.whole(node, scalar, *min, *max, path, shape),
             Shape::OneOf(words, later) => self.word(node, scalar, words, later, path),
+            Shape::Number => self.number(node, scalar, path, shape),
             _ => {
                 if self.text(node, path, &shape.accepted()) {
                     self.form(node, &scalar.text, shape, path);
@@ -124,6 +145,7 @@ impl Checker<'_> {
             },
             Shape::Rate => units::rate(text).err().map(|_| format!("{:?} is not a rate", clip(text))),
             Shape::Name { dots } if !is_name(text, *dots) => Some(format!("{:?} is not a name", clip(text))),
+            Shape::Secret => secret_fault(text),
             Shape::Path | Shape::OffOrPath if text.is_empty() => Some("is empty".to_owned()),
             _ => None,
         };
@@ -233,12 +255,73 @@ impl Checker<'_> {
         }
         let path = join(path, &clip(&entry.key));
         for (index, item) in self.list(&entry.node, &Shape::Texts, &path).iter().enumerate() {
-            let path = format!("{path}[{index}]");
-            match &item.value {
-                Value::Scalar(scalar) => self.word(item, scalar, &TAGS, &[], &path),
-                Value::List(_) | Value::Map(_) => self.wrong_type(item, &path, "a tag", &TAGS.join(", ")),
+            self.one_of(item, &TAGS, &format!("{path}[{index}]"));
+        }
+    }
+
+    /// One of the words of a list.
+    fn one_of(&mut self, item: &Node, words: &[&str], path: &str) {
+        match &item.value {
+            Value::Scalar(scalar) => self.word(item, scalar, words, &[], path),
+            Value::List(_) | Value::Map(_) => self.wrong_type(item, path, "a word", &words.join(", ")),
+        }
+    }
+
+    /// One of the maps of a [`Shape::Maps`].
+    fn named(&mut self, entry: &Entry, names: Keys, each: &'static [Key], path: &str) {
+        let (fits, accepted) = match names {
+            Keys::Names => (is_name(&entry.key, true), Shape::Name { dots: true }.accepted()),
+            Keys::Any => (!entry.key.trim().is_empty(), "a name".to_owned()),
+        };
+        if !fits {
+            let fault = format!("{:?} is not a name", clip(&entry.key));
+            let problem = Problem::at(&entry.place, path, Code::InvalidValue, fault);
+            self.problems.push(problem.accepted(accepted));
+        }
+        let path = join(path, &clip(&entry.key));
+        if entry.node.is_null() {
+            self.wrong_type(&entry.node, &path, "a map", &Shape::Section(each).accepted());
+        } else {
+            self.section(&entry.node, each, &path);
+        }
+    }
+
+    fn headers(&mut self, node: &Node, shape: &Shape, path: &str) {
+        let mut seen: Vec<String> = Vec::new();
+        for entry in self.map(node, shape, path) {
+            let name = entry.key.to_ascii_lowercase();
+            let mut fault = header_name_fault(&name);
+            if seen.contains(&name) {
+                fault = Some(format!("{:?} stands twice: headers do not tell capitals apart", clip(&entry.key)));
+            }
+            seen.push(name);
+            if let Some(fault) = fault {
+                self.problems.push(Problem::at(&entry.place, path, Code::InvalidValue, fault));
+            }
+            let path = join(path, &clip(&entry.key));
+            if !self.text(&entry.node, &path, "text") {
+                continue;
+            }
+            let Value::Scalar(scalar) = &entry.node.value else { continue };
+            if let Some(fault) = header_value_fault(&entry.key, &scalar.text) {
+                let problem = Problem::at(&entry.node.place, &path, Code::InvalidValue, fault);
+                self.problems.push(problem.hint(hint::SECRET));
             }
         }
+    }
+
+    fn number(&mut self, node: &Node, scalar: &Scalar, path: &str, shape: &Shape) {
+        if scalar.plain && dollars(&scalar.text).is_some() {
+            return;
+        }
+        let negative = scalar.kind() == Kind::Number && scalar.text.starts_with('-');
+        let fault = if negative {
+            format!("{} is negative", clip(&scalar.text))
+        } else {
+            format!("expected a number, saw {}", node.seen())
+        };
+        let code = if scalar.kind() == Kind::Number { Code::InvalidValue } else { Code::WrongType };
+        self.problems.push(Problem::at(&node.place, path, code, fault).accepted(shape.accepted()));
     }
 
     fn variable_name(&mut self, entry: &Entry, path: &str) {
@@ -309,29 +392,5 @@ fn elsewhere(name: &str) -> Option<String> {
     match (found.next(), found.next()) {
         (Some(leaf), None) => Some(leaf.path),
         _ => None,
-    }
-}
-
-fn is_name(text: &str, dots: bool) -> bool {
-    let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_' || (dots && c == '.');
-    (1..=64).contains(&text.len()) && text.chars().all(fits) && !text.starts_with('.')
-}
-
-fn is_variable(name: &str) -> bool {
-    name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
-        && name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-}
-
-/// Why a name or `PREFIX*` cannot be passed through.
-fn passthrough_fault(text: &str) -> Option<String> {
-    let name = text.strip_suffix('*').unwrap_or(text);
-    if text == "*" {
-        Some("* alone would pass every variable, secrets included".to_owned())
-    } else if !is_variable(name) {
-        Some(format!("{:?} is not a variable's name", clip(text)))
-    } else if name.starts_with("AGENTD_") {
-        Some(format!("{} is a name that agentd keeps for itself", clip(text)))
-    } else {
-        None
     }
 }
