@@ -92,9 +92,12 @@ impl Supervisor {
     pub fn start(loaded: Loaded, format: Format) -> Result<Supervisor, Error> {
         let Loaded { config, settings, warnings } = loaded;
         let failed = |action| move |error| Error::Start { action, error };
+        let hangup_ignored = signals::hangup_is_ignored().map_err(failed("ask for SIGHUP"))?;
         signals::reset_inherited().map_err(failed("reset signals"))?;
         signals::survive_file_size_limit().map_err(failed("ignore SIGXFSZ"))?;
         let signals = Signals::take().map_err(failed("take signals"))?;
+        // Started with nohup, it is to outlive its terminal.
+        let signals = if hangup_ignored { signals.without_hangup() } else { signals };
         let before = tree::descendants(Pid::own()).map_err(failed("read /proc"))?;
         let clock = Clock::start();
         let journal = match &settings.journal {

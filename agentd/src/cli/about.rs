@@ -48,7 +48,8 @@ fn write_command(command: &Command, page: &mut Vec<u8>) -> io::Result<()> {
     let name = command.get_bin_name().unwrap_or(command.get_name());
     page.extend_from_slice(format!(".SS \"{name}\"\n").as_bytes());
     let man = Man::new(command.clone());
-    for render in [Man::render_synopsis_section, Man::render_description_section, Man::render_options_section] {
+    for render in [Man::render_synopsis_section, Man::render_description_section, Man::render_options_section]
+    {
         let mut section = Vec::new();
         render(&man, &mut section)?;
         page.extend_from_slice(b".PP\n");
@@ -95,7 +96,8 @@ mod tests {
         let page = manual();
         for (words, flags) in commands() {
             let heading = format!(".SS \"{words}\"\n");
-            let (_, section) = page.split_once(&heading).unwrap_or_else(|| panic!("{words} is missing:\n{page}"));
+            let (_, section) =
+                page.split_once(&heading).unwrap_or_else(|| panic!("{words} is missing:\n{page}"));
             let section = section.split("\n.SS ").next().unwrap_or_default();
             for flag in flags {
                 let escaped = flag.replace('-', "\\-");

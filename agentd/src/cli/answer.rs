@@ -109,7 +109,9 @@ pub(super) fn only(text: &str, code: u8) -> u8 {
 /// stdout that was closed, and every write to it succeeds.
 pub(super) fn possible() -> Result<(), io::Error> {
     if agentd_host::inherited::stdout_was_closed() {
-        return Err(io::Error::other("it was closed when agentd was started; redirect it to a file, or to /dev/null"));
+        return Err(io::Error::other(
+            "it was closed when agentd was started; redirect it to a file, or to /dev/null",
+        ));
     }
     Ok(())
 }

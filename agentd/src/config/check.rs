@@ -13,9 +13,7 @@ use super::schema::{self, Key, Keys, Shape, TAGS, join};
 use super::tree::{Entry, Kind, Node, Scalar, Value, clip};
 use agentd_core::policy::Pattern;
 use agentd_core::units;
-use forms::{
-    header_name_fault, header_value_fault, is_name, is_variable, passthrough_fault, secret_fault,
-};
+use forms::{header_name_fault, header_value_fault, is_name, is_variable, passthrough_fault, secret_fault};
 
 /// Checks a whole tree.
 pub(crate) fn check(root: &Node, problems: &mut Vec<Problem>) {
@@ -292,7 +290,8 @@ impl Checker<'_> {
             let name = entry.key.to_ascii_lowercase();
             let mut fault = header_name_fault(&name);
             if seen.contains(&name) {
-                fault = Some(format!("{:?} stands twice: headers do not tell capitals apart", clip(&entry.key)));
+                fault =
+                    Some(format!("{:?} stands twice: headers do not tell capitals apart", clip(&entry.key)));
             }
             seen.push(name);
             if let Some(fault) = fault {

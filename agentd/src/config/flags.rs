@@ -151,4 +151,3 @@ fn servers_of(root: &mut Node) -> Option<&mut Vec<Node>> {
         Value::Scalar(_) | Value::Map(_) => None,
     }
 }
-

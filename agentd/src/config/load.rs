@@ -107,7 +107,8 @@ impl Assembly<'_> {
         let mut root = yaml::empty(&Source::file(Path::new(""), 0, String::new()));
         trees.into_iter().for_each(|tree| merge(&mut root, tree));
         servers.into_iter().for_each(|tree| add_server(&mut root, tree));
-        let read = Reader { complete, here, files: &files, secrets: &secrets, problems: &mut problems }.read(&root);
+        let read =
+            Reader { complete, here, files: &files, secrets: &secrets, problems: &mut problems }.read(&root);
         let problems = sorted(problems);
         match read {
             Some((config, settings)) if problems.iter().all(|p| p.severity == Severity::Warning) => {

@@ -30,9 +30,9 @@ mod values;
 mod yaml;
 
 pub use agentd_core::config::Config;
-pub(crate) use load::load_text;
 pub use flags::Flags;
 pub use json_schema::json_schema;
+pub(crate) use load::load_text;
 pub use load::{Loaded, Sources, load};
 pub use problem::{Code, Problem, Severity, render};
 pub use schema::table;

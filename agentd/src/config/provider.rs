@@ -1,10 +1,10 @@
 //! The providers that agentd knows by name: where each is reached, and the variable that its users keep their key
 //! in. One of these variables alone is enough to run a prompt without a configuration file.
 
+use super::environment::nest;
 use super::problem::{Code, Problem};
 use super::source::{Place, Source};
 use super::tree::Node;
-use super::environment::nest;
 use crate::secrets::Secrets;
 
 /// A provider with a dialect of its own.

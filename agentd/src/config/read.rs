@@ -14,7 +14,6 @@ use super::settings::{LogFormat, Settings};
 use super::source::Place;
 use super::tree::{Node, clip};
 use super::values::{Values, text_of};
-use model::Models;
 use crate::secrets::Secrets;
 use agentd_core::config::{
     Config, Kill, LimitOverrides, Liveness, Priority, Rate, SpawnDefaults, SubagentLimits,
@@ -23,6 +22,7 @@ use agentd_core::note::Level;
 use agentd_core::preview::preview;
 use agentd_core::units;
 use agentd_core::wire::message::{Mode, RunLimits};
+use model::Models;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -165,11 +165,13 @@ impl Reader<'_> {
         if !models.contains(&name.as_str()) {
             let path = "subagents.defaults.model";
             let fault = format!("there is no model {:?} in intelligence.models", clip(&name));
-            let accepted = if models.is_empty() { "nothing: there is none".to_owned() } else { models.join(", ") };
+            let accepted =
+                if models.is_empty() { "nothing: there is none".to_owned() } else { models.join(", ") };
             let problem = Problem::at(&node.place, path, Code::InvalidValue, fault).accepted(accepted);
             self.problems.push(match nearest(&name, models.iter().copied()) {
                 Some(near) => problem.hint(format!("did you mean {near}?")),
-                None => problem.hint("add it there, or remove this key: then subagents have the agent's own model"),
+                None => problem
+                    .hint("add it there, or remove this key: then subagents have the agent's own model"),
             });
         }
         Some(name)
@@ -203,14 +205,19 @@ impl Reader<'_> {
         if !self.complete {
             return;
         }
-        let problem = match place {
-            Some(place) => Problem::at(place, path, Code::Missing, "is required"),
+        let problem = self.lacking(place, path, Code::Missing, "is required");
+        self.problems.push(problem.accepted(accepted));
+    }
+
+    /// That something is not there: in the map at `place`, or in the first file when no file has such a map.
+    fn lacking(&self, place: Option<&Place>, path: &str, code: Code, message: impl Into<String>) -> Problem {
+        match place.filter(|place| place.source.is_file()) {
+            Some(place) => Problem::at(place, path, code, message),
             None => {
                 let file = self.files.first().map(|file| file.display().to_string()).unwrap_or_default();
-                Problem::of_file(file, Code::Missing, "is required").key(path)
+                Problem::of_file(file, code, message).key(path)
             }
-        };
-        self.problems.push(problem.accepted(accepted));
+        }
     }
 }
 

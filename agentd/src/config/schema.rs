@@ -8,8 +8,8 @@ pub(crate) use keys::ROOT;
 pub use table::table;
 
 use Shape::{
-    Duration, EnvNames, Headers, Items, Later, Maps, Name, Number, OffOrPath, OneOf, Path, Patterns, Rate, Secret,
-    Section, Size, Switch, Tags, Text, Texts, Variables, Whole, Words,
+    Duration, EnvNames, Headers, Items, Later, Maps, Name, Number, OffOrPath, OneOf, Path, Patterns, Rate,
+    Secret, Section, Size, Switch, Tags, Text, Texts, Variables, Whole, Words,
 };
 
 /// One key of a map.
@@ -159,4 +159,3 @@ pub(crate) fn names(keys: &[Key]) -> String {
     let built = keys.iter().filter(|key| !matches!(key.shape, Later)).map(|key| key.name);
     built.collect::<Vec<_>>().join(", ")
 }
-

@@ -2,8 +2,8 @@
 //! can show the line. Owns positions; knows nothing of what the values mean.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
 use std::ops::Range;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// One text that holds configuration.
@@ -43,6 +43,11 @@ impl Source {
 
     fn of(origin: Origin, order: u32, text: String) -> Arc<Source> {
         Arc::new(Source { origin, order, text, hidden: Mutex::default() })
+    }
+
+    /// Whether it is a file, which has lines to show.
+    pub(crate) fn is_file(&self) -> bool {
+        matches!(self.origin, Origin::File(_))
     }
 
     /// The whole text.

@@ -27,7 +27,9 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, Fault> {
     let file = rustix::fs::open(path, flags, Mode::empty()).map_err(system)?;
     let stat = rustix::fs::fstat(&file).map_err(system)?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-        return Err(Fault::Unfit("is not a regular file; it is read again for every subagent, which a pipe cannot be"));
+        return Err(Fault::Unfit(
+            "is not a regular file; it is read again for every subagent, which a pipe cannot be",
+        ));
     }
     let mut bytes = Vec::new();
     std::fs::File::from(file).take(SECRET_BYTES + 1).read_to_end(&mut bytes).map_err(Fault::System)?;

@@ -16,7 +16,8 @@ impl Secrets {
             Dialect::Mock(_) => {}
             Dialect::Openai(remote) | Dialect::Anthropic(remote) => {
                 let model = &spawn.model.name;
-                self.put_in_remote(remote).map_err(|(part, error)| format!("the {part} of the model {model}: {error}"))?;
+                self.put_in_remote(remote)
+                    .map_err(|(part, error)| format!("the {part} of the model {model}: {error}"))?;
             }
         }
         for server in &mut spawn.servers {
@@ -40,9 +41,9 @@ impl Secrets {
             Transport::Files(_) => {}
             Transport::Stdio(stdio) => {
                 for (name, value) in &mut stdio.env {
-                    *value = self
-                        .fill(value, Use::Variable)
-                        .map_err(|error| format!("the variable {name} of the server {}: {error}", server.name))?;
+                    *value = self.fill(value, Use::Variable).map_err(|error| {
+                        format!("the variable {name} of the server {}: {error}", server.name)
+                    })?;
                 }
             }
         }

@@ -156,7 +156,9 @@ pub(crate) fn header_fault(value: &str) -> Option<&'static str> {
     } else if value.contains(|c: char| c.is_control() && c != '\t') {
         Some("has a control character in it, which no header can carry")
     } else if !value.is_ascii() {
-        Some("has a character beyond ASCII in it, which no header can carry (a quote or dash of a word processor?)")
+        Some(
+            "has a character beyond ASCII in it, which no header can carry (a quote or dash of a word processor?)",
+        )
     } else {
         None
     }

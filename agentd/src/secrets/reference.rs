@@ -32,7 +32,9 @@ pub enum Malformed {
     #[error("a reference to a secret file names no file")]
     NoPath,
     /// `{{ secret:NAME }}`, `{{secrets:NAME}}` and the like.
-    #[error("this looks like a reference to a secret, but is spelled neither {{{{secret:NAME}}}} nor {{{{secret-file:PATH}}}}")]
+    #[error(
+        "this looks like a reference to a secret, but is spelled neither {{{{secret:NAME}}}} nor {{{{secret-file:PATH}}}}"
+    )]
     Unlike,
 }
 
@@ -98,7 +100,11 @@ fn reference(from: &str) -> Result<Option<(Part<'_>, &str)>, Malformed> {
     }
     if let Some(rest) = from.strip_prefix(BY_FILE) {
         let (path, after) = rest.split_once("}}").ok_or(Malformed::Open)?;
-        return if path.trim().is_empty() { Err(Malformed::NoPath) } else { Ok(Some((Part::File(path), after))) };
+        return if path.trim().is_empty() {
+            Err(Malformed::NoPath)
+        } else {
+            Ok(Some((Part::File(path), after)))
+        };
     }
     let inside = from.trim_start_matches('{').trim_start();
     let meant = inside.get(..6).is_some_and(|word| word.eq_ignore_ascii_case("secret"));
@@ -123,11 +129,10 @@ mod tests {
             ("", vec![]),
             ("plain", vec![Part::Text("plain")]),
             ("{{secret:A_1}}", vec![Part::Name("A_1")]),
-            ("Bearer {{secret:web.key}}!", vec![
-                Part::Text("Bearer "),
-                Part::Name("web.key"),
-                Part::Text("!"),
-            ]),
+            (
+                "Bearer {{secret:web.key}}!",
+                vec![Part::Text("Bearer "), Part::Name("web.key"), Part::Text("!")],
+            ),
             ("{{secret-file:/run/a b}}{{secret:B}}", vec![Part::File("/run/a b"), Part::Name("B")]),
             ("{{other}} {x}", vec![Part::Text("{{"), Part::Text("other}} {x}")]),
             ("{{{{", vec![Part::Text("{{"), Part::Text("{{")]),

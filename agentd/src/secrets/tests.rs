@@ -76,7 +76,8 @@ fn what_cannot_be_sent_is_refused_and_never_quoted() {
         assert!(error.contains(words) && error.contains("key"), "{error}");
         assert!(!error.contains(CANARY), "{error}");
     }
-    let error = secrets(&[("K", "canary-4711\n")]).fill("{{secret:K}}", Use::Header).expect_err("a line break");
+    let error =
+        secrets(&[("K", "canary-4711\n")]).fill("{{secret:K}}", Use::Header).expect_err("a line break");
     assert_eq!(error.to_string(), "the variable K has a line break in it, which no header can carry");
 }
 
@@ -90,7 +91,8 @@ fn a_pipe_holds_nobody_up() {
         let error = secrets(&[]).fill(&reference::to_file(path.to_str().expect("UTF-8")), Use::Header);
         assert!(error.expect_err("refused").to_string().contains("not a regular file"), "{path:?}");
     }
-    let error = secrets(&[]).fill("{{secret-file:/nowhere/k}}", Use::Header).expect_err("nowhere").to_string();
+    let error =
+        secrets(&[]).fill("{{secret-file:/nowhere/k}}", Use::Header).expect_err("nowhere").to_string();
     assert!(error.starts_with("the file /nowhere/k cannot be read: No such file"), "{error}");
 }
 

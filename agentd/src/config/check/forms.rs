@@ -87,6 +87,7 @@ pub(super) fn secret_fault(text: &str) -> Option<String> {
 
 /// Dollars as they are written: digits and a point.
 pub(crate) fn dollars(text: &str) -> Option<Usd> {
-    let plain = text.bytes().all(|b| b.is_ascii_digit() || b == b'.') && text.bytes().any(|b| b.is_ascii_digit());
+    let plain =
+        text.bytes().all(|b| b.is_ascii_digit() || b == b'.') && text.bytes().any(|b| b.is_ascii_digit());
     text.parse().ok().filter(|_| plain).and_then(Usd::from_dollars)
 }

@@ -6,13 +6,16 @@ use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 fn schema() -> Value {
     serde_json::from_str(&json_schema()).expect("JSON")
 }
 
-fn validator() -> Validator {
-    jsonschema::draft202012::new(&schema()).expect("a schema")
+fn validator() -> &'static Validator {
+    static VALIDATOR: LazyLock<Validator> =
+        LazyLock::new(|| jsonschema::draft202012::new(&schema()).expect("a schema"));
+    &VALIDATOR
 }
 
 fn value_of(yaml: &str) -> Value {
@@ -25,8 +28,12 @@ fn value_of(yaml: &str) -> Value {
 fn is_accepted(text: &str) -> bool {
     let folder = tempfile::tempdir().expect("a folder");
     fs::write(folder.path().join("a.json"), text).expect("written");
-    let sources =
-        Sources { files: vec![PathBuf::from("a.json")], here: folder.path().to_owned(), ..Sources::default() };
+    fs::write(folder.path().join("p.yaml"), "rules: [{reply: {text: hi}}]\n").expect("written");
+    let sources = Sources {
+        files: vec![PathBuf::from("a.json")],
+        here: folder.path().to_owned(),
+        ..Sources::default()
+    };
     load(&sources).is_ok()
 }
 
@@ -104,7 +111,7 @@ fn whole() -> Value {
     json!({
         "agent": {"name": "a.b", "instruction": "x", "workspace": ".", "wake_on": ["human_reply"], "worker_idle": "1m"},
         "intelligence": {
-            "dialect": "mock", "endpoints": ["mock:builtin"], "model": "m", "token": "{{secret:A}}", "headers": {"X-A": "1"},
+            "dialect": "mock", "endpoints": ["p.yaml"], "model": "m", "token": "{{secret:A}}", "headers": {"X-A": "1"},
             "timeout": "5s", "max_output": 7, "prices": {"a/b": {"input": 1, "output": 0.5, "cached": 0}},
             "models": {"small": {"model": "x", "timeout": "1s", "headers": {"a": 1}}},
         },
@@ -134,10 +141,15 @@ fn places(value: &Value, at: &str, found: &mut Vec<String>) {
     found.push(at.to_owned());
     match value {
         Value::Object(fields) => {
-            fields.iter().for_each(|(key, inner)| places(inner, &format!("{at}/{}", key.replace('/', "~1")), found));
+            fields
+                .iter()
+                .for_each(|(key, inner)| places(inner, &format!("{at}/{}", key.replace('/', "~1")), found));
         }
         Value::Array(items) => {
-            items.iter().enumerate().for_each(|(index, inner)| places(inner, &format!("{at}/{index}"), found));
+            items
+                .iter()
+                .enumerate()
+                .for_each(|(index, inner)| places(inner, &format!("{at}/{index}"), found));
         }
         _ => {}
     }

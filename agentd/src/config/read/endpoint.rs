@@ -16,7 +16,8 @@ use std::net::IpAddr;
 const SHOWN_BYTES: usize = 200;
 
 /// Paths that a dialect appends itself.
-const OF_DIALECTS: [&str; 5] = ["/v1/messages", "/messages", "/chat/completions", "/completions", "/responses"];
+const OF_DIALECTS: [&str; 5] =
+    ["/v1/messages", "/messages", "/chat/completions", "/completions", "/responses"];
 
 /// What is wrong with an address, and what to do.
 struct Fault {
@@ -51,7 +52,8 @@ impl Reader<'_> {
                 Err(Fault { message, hint }) => {
                     let path = format!("{path}[{index}]");
                     let problem = Problem::at(&node.place, &path, Code::InvalidValue, message);
-                    let accepted = "https://HOST, or http://127.0.0.1:PORT, with a path if the server has one";
+                    let accepted =
+                        "https://HOST, or http://127.0.0.1:PORT, with a path if the server has one";
                     self.problems.push(problem.accepted(accepted).hint(hint));
                 }
             }
@@ -72,7 +74,10 @@ impl Reader<'_> {
 
 /// Whether an address is that of this machine.
 pub(super) fn is_loopback(url: &str) -> bool {
-    url.parse::<Uri>().ok().and_then(|uri| uri.authority().map(|authority| is_own_host(authority.host()))).unwrap_or(false)
+    url.parse::<Uri>()
+        .ok()
+        .and_then(|uri| uri.authority().map(|authority| is_own_host(authority.host())))
+        .unwrap_or(false)
 }
 
 fn is_own_host(host: &str) -> bool {
@@ -86,21 +91,33 @@ fn address(text: &str) -> Result<String, Fault> {
     let fault = |message: String, hint: &str| Err(Fault { message, hint: hint.to_owned() });
     // Before anything is quoted: what is before an @ may be a password.
     if text.split(['/', '?', '#']).nth(2).unwrap_or(text).contains('@') {
-        return fault("holds a user or a password".to_owned(), "remove it; keys go into token or headers, by reference");
+        return fault(
+            "holds a user or a password".to_owned(),
+            "remove it; keys go into token or headers, by reference",
+        );
     }
     let seen = preview(text, SHOWN_BYTES);
     if text.contains("{{") {
-        return fault(format!("{seen} refers to a secret"), "keys go into token or headers: addresses are logged");
+        return fault(
+            format!("{seen} refers to a secret"),
+            "keys go into token or headers: addresses are logged",
+        );
     }
     if text.contains(['?', '#']) {
-        return fault(format!("{seen} has a query or a fragment"), "give the base address alone; what a gateway needs besides can go into headers");
+        return fault(
+            format!("{seen} has a query or a fragment"),
+            "give the base address alone; what a gateway needs besides can go into headers",
+        );
     }
     let uri: Uri = match text.parse() {
         Ok(uri) => uri,
         Err(_) => return fault(format!("{seen:?} is not an address"), "begin with https:// and a host"),
     };
     let (Some(scheme), Some(authority)) = (uri.scheme_str(), uri.authority()) else {
-        return fault(format!("{seen} does not begin with https:// and a host"), &format!("write https://{}", text.trim_start_matches('/')));
+        return fault(
+            format!("{seen} does not begin with https:// and a host"),
+            &format!("write https://{}", text.trim_start_matches('/')),
+        );
     };
     if let Some(message) = authority_fault(authority) {
         return fault(format!("{seen} {message}"), "write HOST or HOST:PORT");
@@ -185,9 +202,15 @@ mod tests {
             let Err(fault) = address(text) else { panic!("{text} is taken") };
             assert!(fault.message.contains(words), "{text}: {}", fault.message);
         }
-        for text in ["https://user:canary@host/v1", "http://canary@", "user:canary@host", "https://a:canary@b:x@c"] {
+        for text in
+            ["https://user:canary@host/v1", "http://canary@", "user:canary@host", "https://a:canary@b:x@c"]
+        {
             let Err(fault) = address(text) else { panic!("{text} is taken") };
-            assert!(!fault.message.contains("canary") && fault.message.contains("password"), "{text}: {}", fault.message);
+            assert!(
+                !fault.message.contains("canary") && fault.message.contains("password"),
+                "{text}: {}",
+                fault.message
+            );
         }
     }
 }

@@ -2,12 +2,12 @@
 //! over from the agent's own, and what a model without a key means: for the agent's own that nothing can be run,
 //! for another that runs which want it are refused.
 
+use super::super::check::dollars;
 use super::super::playbook;
 use super::super::problem::{Code, Problem};
 use super::super::provider;
 use super::super::tree::{Node, clip};
 use super::super::values::{Values, text_of};
-use super::super::check::dollars;
 use super::{Reader, milliseconds, relative_to, shown};
 use agentd_core::config::ModelChoice;
 use agentd_core::money::{Price, Usd};
@@ -68,7 +68,11 @@ impl Reader<'_> {
             Some(dialect @ ("anthropic" | "openai")) => {
                 // Both are read even when one is at fault, so that all faults are told.
                 let (id, remote) = (self.model_id(section), self.own_remote(section, dialect));
-                Some(Connection { id: id.clone()?, dialect: remote_dialect(dialect, &id?, remote?), unusable: None })
+                Some(Connection {
+                    id: id.clone()?,
+                    dialect: remote_dialect(dialect, &id?, remote?),
+                    unusable: None,
+                })
             }
             // A dialect that is not built or not known is a problem of its own already.
             Some(_) => None,
@@ -124,7 +128,8 @@ impl Reader<'_> {
         own: Option<&Connection>,
     ) -> Option<(Remote, Option<String>)> {
         let values = section.values;
-        let of_own = own.filter(|own| dialect_word(&own.dialect) == dialect).and_then(|own| remote_of(&own.dialect));
+        let of_own =
+            own.filter(|own| dialect_word(&own.dialect) == dialect).and_then(|own| remote_of(&own.dialect));
         let endpoints = match of_own {
             Some(own) if !values.has("endpoints") => own.endpoints.iter().map(without_token).collect(),
             Some(_) | None => self.addresses(section, dialect)?,
@@ -159,7 +164,8 @@ impl Reader<'_> {
             }
             None if section.values.has("model") => None,
             None => {
-                let accepted = "the model as its provider names it: here, or with --model NAME";
+                let accepted =
+                    "the model as its provider names it: with --model NAME, or in a configuration file";
                 let of_models = "the model as its provider names it";
                 let own = section.path == "intelligence";
                 self.missing(section.values.place(), &path, if own { accepted } else { of_models });
@@ -248,7 +254,11 @@ fn prices(reader: &mut Reader<'_>, intelligence: &Values<'_>) -> BTreeMap<String
     for (model, values) in intelligence.maps("prices") {
         let path = format!("intelligence.prices.{}", clip(model));
         for key in ["input", "output"].into_iter().filter(|key| !values.has(key)) {
-            reader.missing(values.place(), &format!("{path}.{key}"), "dollars for a million tokens, such as 0.25");
+            reader.missing(
+                values.place(),
+                &format!("{path}.{key}"),
+                "dollars for a million tokens, such as 0.25",
+            );
         }
         let price = |key: &str| -> Option<Usd> { dollars(values.text(key)?) };
         if let (Some(input), Some(output)) = (price("input"), price("output")) {

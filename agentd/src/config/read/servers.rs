@@ -107,12 +107,7 @@ impl Reader<'_> {
             None => None,
         };
         let program = self.program(command, path)?;
-        let stdio = Stdio {
-            command: program,
-            args: values.texts("args").unwrap_or_default(),
-            env,
-            cwd,
-        };
+        let stdio = Stdio { command: program, args: values.texts("args").unwrap_or_default(), env, cwd };
         self.findable(&stdio, command, path, values.switch("required"));
         Some(Transport::Stdio(stdio))
     }

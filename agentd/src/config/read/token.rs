@@ -62,17 +62,14 @@ impl Reader<'_> {
                     }
                     endpoint.token = Some(token.reference);
                 }
+                // One that is written and at fault has been told.
+                None if section.values.has("token") || section.values.has("token_file") => {}
                 None if with_header || is_loopback(&endpoint.url) => {}
                 None => self.no_key(section, &endpoint.url, dialect, several.then_some(number)),
             }
         }
-        for (path, error) in self.header_faults(section, headers) {
-            let problem = match section.values.written("headers") {
-                Some(node) => Problem::at(&node.place, &path, Code::NoCredential, error.to_string()),
-                None => Problem::of_file("", Code::NoCredential, error.to_string()).key(&path),
-            };
-            self.problems.push(problem);
-        }
+        let faults = self.header_faults(section, headers);
+        self.problems.extend(faults.into_iter().map(|(problem, _)| problem));
         (self.problems.len() == before).then_some(endpoints)
     }
 
@@ -103,19 +100,21 @@ impl Reader<'_> {
             let without = endpoints.iter().find(|endpoint| !is_loopback(&endpoint.url));
             if let (Some(endpoint), Some(place)) = (without, section.values.place()) {
                 let path = section.path;
-                let why = format!("no key for {}: looked for {path}.token and {path}.token_file", endpoint.url);
+                let why =
+                    format!("no key for {}: looked for {path}.token and {path}.token_file", endpoint.url);
                 let problem = Problem::at(place, path, Code::NoCredential, why.clone()).warning();
-                self.problems.push(problem.hint("give it a token: another address does not get the key of the agent's own model"));
+                self.problems.push(
+                    problem.hint(
+                        "give it a token: another address does not get the key of the agent's own model",
+                    ),
+                );
                 unusable = Some(why);
             }
         }
-        let inherited = same.is_some_and(|own| own.headers == *headers);
-        let faults = if inherited { Vec::new() } else { self.header_faults(section, headers) };
-        for ((path, error), place) in faults.into_iter().zip(std::iter::repeat(section.values.place())) {
-            unusable.get_or_insert_with(|| error.to_string());
-            if let Some(place) = place {
-                self.problems.push(Problem::at(place, &path, Code::NoCredential, error.to_string()).warning());
-            }
+        let faults = self.header_faults(section, headers);
+        for (problem, why) in faults {
+            unusable.get_or_insert(why);
+            self.problems.push(problem.warning());
         }
         Some((endpoints, unusable))
     }
@@ -158,7 +157,10 @@ impl Reader<'_> {
             }
             (Some(token), None) => {
                 let reference = self.absolute_reference(token, &path("token"))?;
-                Some(Token { reference, origin: Origin::Written { place: token.place.clone(), path: path("token") } })
+                Some(Token {
+                    reference,
+                    origin: Origin::Written { place: token.place.clone(), path: path("token") },
+                })
             }
             (None, Some(_)) => {
                 let (file, place) = values.path("token_file")?;
@@ -229,24 +231,21 @@ impl Reader<'_> {
         if !empty.is_empty() {
             message.push_str(&format!("; {} is set, but empty", empty.join(", ")));
         }
-        let hint = format!(
-            "set {}, or try `agentd demo`, which needs no key",
-            own.unwrap_or(TOKEN)
-        );
-        let problem = match section.values.place() {
-            Some(place) => Problem::at(place, "intelligence", Code::NoCredential, message),
-            None => Problem::of_file("", Code::NoCredential, message).key("intelligence"),
-        };
+        let hint = format!("set {}, or try `agentd demo`, which needs no key", own.unwrap_or(TOKEN));
+        let problem = self.lacking(section.values.place(), "intelligence", Code::NoCredential, message);
         self.problems.push(problem.hint(hint));
     }
 
-    fn header_faults(&self, section: &Section<'_, '_>, headers: &Headers) -> Vec<(String, SecretError)> {
-        let fault = |(name, value): (&String, &String)| {
-            let error = self.secrets.fill(value, Use::Header).err()?;
+    /// Headers whose secrets cannot be had, as problems and in words.
+    fn header_faults(&self, section: &Section<'_, '_>, headers: &Headers) -> Vec<(Problem, String)> {
+        let fault = |(name, node): (&str, &Node)| {
             // What is written there and cannot be sent was found at fault.
-            reference::refers(value).then(|| (format!("{}.headers.{name}", section.path), error))
+            let value = headers.get(name).filter(|value| reference::refers(value))?;
+            let why = self.secrets.fill(value, Use::Header).err()?.to_string();
+            let path = format!("{}.headers.{name}", section.path);
+            Some((Problem::at(&node.place, &path, Code::NoCredential, why.clone()), why))
         };
-        headers.iter().filter_map(fault).collect()
+        section.values.entries("headers").filter_map(fault).collect()
     }
 }
 

@@ -2,8 +2,8 @@
 //! its shape means.
 
 use super::Shape::{
-    Duration, EnvNames, Headers, Items, Later, Maps, Name, Number, OffOrPath, OneOf, Path, Patterns, Rate, Secret,
-    Section, Size, Switch, Tags, Text, Texts, Variables, Whole, Words,
+    Duration, EnvNames, Headers, Items, Later, Maps, Name, Number, OffOrPath, OneOf, Path, Patterns, Rate,
+    Secret, Section, Size, Switch, Tags, Text, Texts, Variables, Whole, Words,
 };
 use super::{I64, Key, Keys, Shape, U32};
 
@@ -58,7 +58,12 @@ const INTELLIGENCE: &[Key] = &[
         "Base addresses in failover order: `https`, or `http` on loopback; by default the provider's own. Of `mock`, and \
          required there: one playbook, a path or `mock:builtin` for that of `demo`.",
     ),
-    key("model", Text, "", "The model, as its provider names it. Required, but with `mock`, where it is `mock`."),
+    key(
+        "model",
+        Text,
+        "",
+        "The model, as its provider names it. Required, but with `mock`, where it is `mock`.",
+    ),
     key(
         "token",
         Secret,
@@ -107,7 +112,12 @@ const MODEL: &[Key] = &[
     key("model", Text, "", "The model, as its provider names it. Required, but with `mock`."),
     key("token", Secret, "", "By default that of `intelligence`, only if the endpoints are the same too."),
     key("token_file", Path, "", "A file with the key, instead of `token`."),
-    key("headers", Headers, "", "By default those of `intelligence`, only if the endpoints are the same too."),
+    key(
+        "headers",
+        Headers,
+        "",
+        "By default those of `intelligence`, only if the endpoints are the same too.",
+    ),
     key("timeout", Duration, "", "By default that of `intelligence`."),
     key("max_output", Whole { min: 1, max: U32 }, "", "Most tokens of one reply."),
 ];
@@ -140,7 +150,12 @@ const SERVER: &[Key] = &[
         "A program that speaks MCP on stdin and stdout: a name looked up in `PATH`, or a path.",
     ),
     key("args", Texts, "[]", "Of `command`: its arguments."),
-    key("env", Variables, "{}", "Of `command`: its variables, on top of the baseline every child has; values may refer to secrets."),
+    key(
+        "env",
+        Variables,
+        "{}",
+        "Of `command`: its variables, on top of the baseline every child has; values may refer to secrets.",
+    ),
     key(
         "cwd",
         Path,
@@ -210,7 +225,12 @@ const SUBAGENTS: &[Key] = &[
 ];
 
 const DEFAULTS: &[Key] = &[
-    key("mode", OneOf(&["sync", "async", "detached", "warm"], &[]), "sync", "Mode of a spawn that names none."),
+    key(
+        "mode",
+        OneOf(&["sync", "async", "detached", "warm"], &[]),
+        "sync",
+        "Mode of a spawn that names none.",
+    ),
     key("priority", OneOf(&["low", "normal", "high"], &[]), "normal", "Priority of a spawn that names none."),
     key("limits", Section(DEFAULT_LIMITS), "", ""),
     key(
@@ -298,4 +318,3 @@ const fn key(name: &'static str, shape: Shape, default: &'static str, about: &'s
 const fn later(name: &'static str) -> Key {
     Key { name, shape: Later, default: "", about: "" }
 }
-

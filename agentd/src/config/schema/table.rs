@@ -1,8 +1,8 @@
 //! The table of keys as `docs/configuration.md` holds it.
 
 use super::Shape::{Duration, Items, Later, Maps, Patterns, Rate, Section, Size};
-use super::{Key, join};
 use super::keys::ROOT;
+use super::{Key, join};
 
 /// Every key that is built as one row of a Markdown table, lists opened; `docs/configuration.md` holds it.
 pub fn table() -> String {
