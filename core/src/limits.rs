@@ -42,6 +42,39 @@ pub const ARGUMENT_BYTES: usize = 1024 * 1024;
 /// Nesting of one tool call's arguments; deeper ones are an observation, not a call (S7.3).
 pub const ARGUMENT_DEPTH: usize = 64;
 
+/// Bytes of one run's `output_schema`; a longer one is refused at the gate.
+pub const OUTPUT_SCHEMA_BYTES: usize = 64 * 1024;
+
+/// Messages that wait for a warm run's turns; one more is refused (S6.3).
+pub const WARM_QUEUE: usize = 64;
+
+/// Bytes of one message or steer; longer ones are refused (S6.3).
+pub const MESSAGE_BYTES: usize = 1024 * 1024;
+
+/// Results of a warm run's turns that are kept for await; the oldest are forgotten first.
+pub const TURN_RESULTS: usize = 64;
+
+/// Steers of one run that it has not taken yet; one more is refused.
+pub const STEERS: usize = 16;
+
+/// Prompts that wait for their turn; one more is answered `refused` at once.
+pub const WAITING_PROMPTS: usize = 64;
+
+/// Bytes of past turns that a new worker of a conversation is told; the oldest turns are left out first.
+pub const PAST_BYTES: usize = 256 * 1024;
+
+/// Characters of a note to the conversation, all in all (S8.4).
+pub const NOTE_CHARS: usize = 400;
+
+/// Items of a plan; more are refused (S6.10).
+pub const PLAN_ITEMS: usize = 32;
+
+/// Characters of a plan's goal, a title, a detail or a note; longer ones are refused.
+pub const PLAN_TEXT_CHARS: usize = 2_000;
+
+/// Characters of a run's title, which is the beginning of its instruction.
+pub const TITLE_CHARS: usize = 120;
+
 /// Bytes of a preview inside an error; the rest is cut and marked.
 pub const PREVIEW_BYTES: usize = 200;
 

@@ -29,6 +29,9 @@ use std::time::Duration;
 /// Bytes of a path in a message.
 const SHOWN_BYTES: usize = 4096;
 
+/// The name that stands for the model of whoever asks.
+const INHERIT: &str = "inherit";
+
 /// What reading needs besides the tree.
 pub(crate) struct Reader<'a> {
     /// The current folder, absolute.
@@ -52,7 +55,10 @@ impl Reader<'_> {
         let models = self.models(&values.section("intelligence"));
         let lifecycle = values.section("lifecycle");
         let liveness = self.liveness(&lifecycle.section("liveness"));
-        let named = values.section("intelligence").names("models");
+        let intelligence = values.section("intelligence");
+        let mut named = intelligence.names("models");
+        named.extend(intelligence.text("model"));
+        named.push(INHERIT);
         let defaults = self.defaults(&values.section("subagents").section("defaults"), &named);
         let journal = lifecycle.path("journal").filter(|_| lifecycle.text("journal") != Some("off"));
         let observability = values.section("observability");
@@ -158,16 +164,14 @@ impl Reader<'_> {
         }
     }
 
-    /// `subagents.defaults.model`, which has to be one of `models`.
+    /// `subagents.defaults.model`, which has to be one of `models`, the agent's own among them.
     fn default_model(&mut self, values: &Values<'_>, models: &[&str]) -> Option<String> {
         let node = values.written("model")?;
         let name = text_of(node)?;
         if !models.contains(&name.as_str()) {
             let path = "subagents.defaults.model";
             let fault = format!("there is no model {:?} in intelligence.models", clip(&name));
-            let accepted =
-                if models.is_empty() { "nothing: there is none".to_owned() } else { models.join(", ") };
-            let problem = Problem::at(&node.place, path, Code::InvalidValue, fault).accepted(accepted);
+            let problem = Problem::at(&node.place, path, Code::InvalidValue, fault).accepted(models.join(", "));
             self.problems.push(match nearest(&name, models.iter().copied()) {
                 Some(near) => problem.hint(format!("did you mean {near}?")),
                 None => problem

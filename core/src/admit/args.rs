@@ -2,6 +2,7 @@
 //! nothing falls back to a default in silence (S4.5). Which gate speaks is decided by the gates' order, so
 //! reading never fails: problems wait in the value.
 
+use crate::bytes::Json;
 use crate::config::{LimitOverrides, Priority};
 use crate::limits;
 use crate::units;
@@ -10,20 +11,23 @@ use serde_json::{Map, Value};
 use std::time::Duration;
 
 /// Keys that exist and are built.
-const KEYS: [&str; 9] = [
+const KEYS: [&str; 12] = [
     "instruction",
     "mode",
     "servers",
     "tools",
     "context",
     "output_contract",
+    "output_schema",
+    "model",
     "limits",
     "priority",
     "delegate",
+    "plan_item",
 ];
 /// Keys of S6.1 that later versions build.
-const LATER: [&str; 8] =
-    ["template", "params", "output_schema", "model", "skills", "durable", "resume", "plan_item"];
+const LATER: [&str; 5] = ["template", "params", "skills", "durable", "resume"];
+const MODES: &str = "sync, async, detached, warm";
 const LIMIT_KEYS: [&str; 5] = ["steps", "tokens", "deadline", "memory", "cpu"];
 const LATER_LIMITS: [&str; 4] = ["usd", "pids", "fds", "file_size"];
 
@@ -42,6 +46,12 @@ pub struct RunArgs {
     pub context: Vec<ContextMessage>,
     /// What the answer should look like.
     pub output_contract: Option<String>,
+    /// JSON Schema that the answer must fit (S7.8).
+    pub output_schema: Option<Json>,
+    /// Reference of the model the call wants.
+    pub model: Option<String>,
+    /// Plan item that the run works on, by number.
+    pub plan_item: Option<u32>,
     /// Limits the call sets.
     pub limits: LimitOverrides,
     /// Priority the call sets.
@@ -64,6 +74,9 @@ impl RunArgs {
             tools: r.names("tools"),
             context: r.context(),
             output_contract: r.text("output_contract"),
+            output_schema: r.schema(),
+            model: r.text("model"),
+            plan_item: r.plan_item(),
             limits: r.limits(),
             priority: r.priority(),
             delegate: r.flag("delegate"),
@@ -122,13 +135,10 @@ impl Reader<'_> {
                 "sync" => Ok(Some(Mode::Sync)),
                 "async" => Ok(Some(Mode::Async)),
                 "detached" => Ok(Some(Mode::Detached)),
-                "warm" => Err("\"warm\" is not built yet; accepted are sync, async, detached".into()),
-                _ => Err(format!(
-                    "saw {}, accepted are sync, async, detached",
-                    shape(&Value::String(s.clone()))
-                )),
+                "warm" => Ok(Some(Mode::Warm)),
+                _ => Err(format!("saw {}, accepted are {MODES}", shape(&Value::String(s.clone())))),
             },
-            Some(other) => Err(format!("saw {}, accepted are sync, async, detached", shape(other))),
+            Some(other) => Err(format!("saw {}, accepted are {MODES}", shape(other))),
         }
     }
 
@@ -235,6 +245,35 @@ impl Reader<'_> {
         seen
     }
 
+    fn schema(&mut self) -> Option<Json> {
+        match self.object.get("output_schema") {
+            None | Some(Value::Null) => None,
+            Some(value @ Value::Object(_)) => {
+                let json = Json::of(value);
+                if json.0.len() > limits::OUTPUT_SCHEMA_BYTES {
+                    let most = limits::OUTPUT_SCHEMA_BYTES;
+                    let seen = json.0.len();
+                    self.problems.push(format!("output_schema: {seen} bytes, at most {most} are accepted"));
+                }
+                Some(json)
+            }
+            Some(other) => {
+                self.wrong("output_schema", other, "a JSON Schema, an object");
+                None
+            }
+        }
+    }
+
+    fn plan_item(&mut self) -> Option<u32> {
+        match self.object.get("plan_item") {
+            None | Some(Value::Null) => None,
+            Some(value) => {
+                let name = "plan_item";
+                self.count(name, value).map(|n| u32::try_from(n).unwrap_or(u32::MAX))
+            }
+        }
+    }
+
     fn priority(&mut self) -> Option<Priority> {
         match self.object.get("priority") {
             None | Some(Value::Null) => None,
@@ -336,12 +375,17 @@ mod tests {
             (json!({"context": [{"role": "system", "content": "x"}]}), "context[0]"),
             (json!({"context": [{"role": "user", "content": "x", "tools": ["*"]}]}), "context[0]"),
             (json!({"delegate": "yes"}), "true or false"),
+            (json!({"output_schema": true}), "output_schema: saw true"),
+            (json!({"plan_item": 0}), "plan_item: saw 0"),
+            (json!({"model": 4}), "model: saw 4"),
         ] {
             let args = read(value.clone());
             assert!(args.problems.iter().any(|p| p.contains(word)), "{value}: {:?}", args.problems);
         }
         assert_eq!(read(json!({"servers": "files"})).servers, Some(vec![]), "a mistake must not mean all");
-        assert!(read(json!({"mode": "warm"})).mode.unwrap_err().contains("not built yet"));
-        assert!(read(json!({"mode": 7})).mode.unwrap_err().contains("sync, async, detached"));
+        assert_eq!(read(json!({"mode": "warm"})).mode, Ok(Some(Mode::Warm)));
+        assert!(read(json!({"mode": 7})).mode.unwrap_err().contains("sync, async, detached, warm"));
+        let big = json!({"output_schema": {"description": "x".repeat(70_000)}});
+        assert!(read(big).problems[0].contains("at most 65536"));
     }
 }

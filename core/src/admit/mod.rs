@@ -71,6 +71,19 @@ impl Gate {
 #[derive(Debug, PartialEq, Eq)]
 pub struct Permit(());
 
+/// The right to wait for a permit (S4.8). Like a permit it cannot be cloned or made elsewhere, and is given up once.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Place(());
+
+/// What the gates say to a spawn that none of them refuses.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It may begin.
+    Admit(Permit),
+    /// It waits for breadth or rate.
+    Hold(Place),
+}
+
 /// What the gates look at besides their own counters.
 pub struct Applicant<'a> {
     /// The call, parsed; what is wrong with it waits for its gate.
@@ -79,6 +92,8 @@ pub struct Applicant<'a> {
     pub requester_depth: u32,
     /// A drain has begun.
     pub draining: bool,
+    /// It may wait for breadth and rate: a conversation asks, not a run that was delegated itself.
+    pub may_wait: bool,
     /// What is wrong with names and limits (servers, tools, sizes), found by the caller of `admit`.
     pub problems: &'a [String],
     /// Handles of the live runs, for the breadth refusal.
@@ -90,6 +105,9 @@ pub struct Applicant<'a> {
 pub struct Admission {
     limits: SubagentLimits,
     out: u32,
+    /// Places that are out.
+    waiting: u32,
+    /// Spawns that passed, waiting ones included.
     admitted: u32,
     bucket: Bucket,
 }
@@ -97,7 +115,7 @@ pub struct Admission {
 impl Admission {
     /// Empty counters, a full bucket.
     pub fn new(limits: SubagentLimits, now: Instant) -> Admission {
-        Admission { limits, out: 0, admitted: 0, bucket: Bucket::new(limits.rate, now) }
+        Admission { limits, out: 0, waiting: 0, admitted: 0, bucket: Bucket::new(limits.rate, now) }
     }
 
     /// Permits that are out: admitted runs whose process is not yet known to be gone.
@@ -110,15 +128,88 @@ impl Admission {
         depth < self.limits.depth
     }
 
-    /// Tries the gates in order; the first that says no decides.
-    pub fn admit(&mut self, applicant: Applicant<'_>, now: Instant) -> Result<Permit, Refusal> {
+    /// Spawns that are left of the total, for people.
+    pub fn spawns_left(&self) -> u32 {
+        self.limits.total.saturating_sub(self.admitted)
+    }
+
+    /// Tries the gates in order; the first that says no decides. Where that is breadth or rate and the queue has
+    /// room, the spawn waits instead, and so does one that would overtake those who wait already.
+    pub fn admit(&mut self, applicant: Applicant<'_>, now: Instant) -> Result<Verdict, Refusal> {
         let mut applicant = applicant;
+        let mut waits = false;
         for gate in Gate::ORDER {
-            self.pass(gate, &mut applicant, now)?;
+            match gate {
+                Gate::Breadth if applicant.may_wait && self.waiting > 0 => {
+                    self.queue_has_room()?;
+                    waits = true;
+                }
+                // The token is taken when it begins.
+                Gate::Rate if waits => {}
+                Gate::Breadth | Gate::Rate => {
+                    let no = self.pass(gate, &mut applicant, now).err();
+                    match no {
+                        Some(_) if applicant.may_wait && self.waiting < self.limits.queue => waits = true,
+                        Some(refusal) => return Err(refusal),
+                        None => {}
+                    }
+                }
+                Gate::Draining
+                | Gate::Instruction
+                | Gate::Mode
+                | Gate::Total
+                | Gate::Depth
+                | Gate::WellFormed => self.pass(gate, &mut applicant, now)?,
+            }
         }
-        self.out += 1;
         self.admitted = self.admitted.saturating_add(1);
+        if waits {
+            self.waiting += 1;
+            Ok(Verdict::Hold(Place(())))
+        } else {
+            self.out += 1;
+            Ok(Verdict::Admit(Permit(())))
+        }
+    }
+
+    /// A permit for a place, if breadth and rate have one now.
+    ///
+    /// # Errors
+    /// They have none: the place is kept.
+    pub fn promote(&mut self, place: Place, now: Instant) -> Result<Permit, Place> {
+        if self.out >= self.limits.breadth || self.bucket.take(now).is_err() {
+            return Err(place);
+        }
+        self.leave(place);
+        self.out += 1;
         Ok(Permit(()))
+    }
+
+    /// When the rate has a token for the next one who waits; `None` while breadth has no room anyway.
+    pub fn promotes_at(&self) -> Option<Instant> {
+        (self.waiting > 0 && self.out < self.limits.breadth).then(|| self.bucket.free_at())
+    }
+
+    /// Takes a place back from one who waits no longer.
+    pub fn leave(&mut self, place: Place) {
+        let Place(()) = place;
+        debug_assert!(self.waiting > 0, "a place came back that never went out");
+        self.waiting = self.waiting.saturating_sub(1);
+    }
+
+    fn queue_has_room(&self) -> Result<(), Refusal> {
+        let (limit, waiting) = (self.limits.queue, self.waiting);
+        if waiting < limit {
+            return Ok(());
+        }
+        Err(refuse(
+            Gate::Breadth,
+            format!(
+                "queue: {waiting} of {limit} spawns wait already; await one or raise limits.subagents.queue"
+            ),
+            Some((limit.to_string(), waiting.to_string())),
+            "await one of them, then call again".into(),
+        ))
     }
 
     /// Takes a permit back; its run's process is gone or was never made.
@@ -147,9 +238,12 @@ impl Admission {
             },
             Gate::Mode => match &a.args.mode {
                 Ok(_) => Ok(()),
-                Err(problem) => {
-                    Err(refuse(gate, format!("mode: {problem}"), None, "use sync, async or detached".into()))
-                }
+                Err(problem) => Err(refuse(
+                    gate,
+                    format!("mode: {problem}"),
+                    None,
+                    "use sync, async, detached or warm".into(),
+                )),
             },
             Gate::Breadth if self.out >= self.limits.breadth => Err(self.breadth(a.live)),
             Gate::Total if self.admitted >= self.limits.total => Err(refuse(

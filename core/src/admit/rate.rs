@@ -31,6 +31,13 @@ impl Bucket {
         let missing = (one - self.level).div_ceil(u128::from(self.rate.burst).max(1));
         Err(Duration::from_nanos(u64::try_from(missing).unwrap_or(u64::MAX)))
     }
+
+    /// When one token is there; in the past when one is there already.
+    pub(super) fn free_at(&self) -> Instant {
+        let missing = self.rate.per.as_nanos().saturating_sub(self.level);
+        let wait = missing.div_ceil(u128::from(self.rate.burst).max(1));
+        self.at + Duration::from_nanos(u64::try_from(wait).unwrap_or(u64::MAX))
+    }
 }
 
 fn full(rate: Rate) -> u128 {

@@ -21,12 +21,24 @@ fn good() -> RunArgs {
     args(json!({"instruction": "x"}))
 }
 
-fn ask(a: &mut Admission, args: &RunArgs, depth: u32, draining: bool) -> Result<Permit, Refusal> {
+fn apply(a: &mut Admission, args: &RunArgs, depth: u32, draining: bool) -> Result<Verdict, Refusal> {
     let live: Vec<Handle> = (1..=u64::from(a.permits_out())).map(Handle).collect();
-    a.admit(
-        Applicant { args, requester_depth: depth, draining, problems: &[], live: &mut live.into_iter() },
-        Instant::ZERO,
-    )
+    let applicant = Applicant {
+        args,
+        requester_depth: depth,
+        draining,
+        may_wait: depth == 0,
+        problems: &[],
+        live: &mut live.into_iter(),
+    };
+    a.admit(applicant, Instant::ZERO)
+}
+
+fn ask(a: &mut Admission, args: &RunArgs, depth: u32, draining: bool) -> Result<Permit, Refusal> {
+    apply(a, args, depth, draining).map(|verdict| match verdict {
+        Verdict::Admit(permit) => permit,
+        Verdict::Hold(_) => panic!("nothing waits without a queue"),
+    })
 }
 
 #[test]

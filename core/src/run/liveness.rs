@@ -39,7 +39,8 @@ pub struct Liveness {
     /// Highest number answered.
     answered: u64,
     sent_at: Instant,
-    hard_deadline: Instant,
+    /// None while a warm child has no turn in hand.
+    hard_deadline: Option<Instant>,
 }
 
 impl Liveness {
@@ -54,8 +55,18 @@ impl Liveness {
             sent: 0,
             answered: 0,
             sent_at: now,
-            hard_deadline: now + deadline + keys.hard_deadline_grace,
+            hard_deadline: Some(now + deadline + keys.hard_deadline_grace),
         }
+    }
+
+    /// A turn that may take `deadline` begins (S9.2).
+    pub fn turn_begun(&mut self, now: Instant, deadline: Duration, keys: &config::Liveness) {
+        self.hard_deadline = Some(now + deadline + keys.hard_deadline_grace);
+    }
+
+    /// The turn in hand has ended: an idle child has no deadline.
+    pub fn turn_ended(&mut self) {
+        self.hard_deadline = None;
     }
 
     /// Whether `ready` has come.
@@ -106,21 +117,21 @@ impl Liveness {
             &mut self.last_pong,
             &mut self.next_ping,
             &mut self.sent_at,
-            &mut self.hard_deadline,
         ] {
             *at = *at + gap;
         }
+        self.hard_deadline = self.hard_deadline.map(|at| at + gap);
     }
 
     /// When [`Liveness::judge`] has something to say.
     pub fn due(&self, keys: &config::Liveness) -> Instant {
-        let first = self.next_ping.min(self.hard_deadline);
+        let first = self.hard_deadline.map_or(self.next_ping, |at| at.min(self.next_ping));
         if self.ready { first.min(self.stuck_at(keys)) } else { first.min(self.since + keys.ready) }
     }
 
     /// What is due at `now`, worst first; call until it says `None` or a verdict ends the child.
     pub fn judge(&mut self, now: Instant, keys: &config::Liveness) -> Option<Verdict> {
-        if now >= self.hard_deadline {
+        if self.hard_deadline.is_some_and(|at| at <= now) {
             return Some(Verdict::HardDeadline);
         }
         if !self.ready && now >= self.since + keys.ready {
@@ -215,6 +226,27 @@ mod tests {
         let mut l = Liveness::new(at(0), Duration::from_secs(3600), &keys());
         while l.judge(at(29), &keys()).is_some() {}
         assert_eq!(l.judge(at(30), &keys()), Some(Verdict::NeverReady));
+    }
+
+    #[test]
+    fn a_warm_child_has_a_deadline_only_in_a_turn_and_a_new_one_each_time() {
+        let mut l = Liveness::new(at(0), Duration::from_secs(10), &keys());
+        l.ready(at(1));
+        l.turn_ended();
+        for s in 2..=500 {
+            while let Some(verdict) = l.judge(at(s), &keys()) {
+                let Verdict::Ping { seq } = verdict else { panic!("{verdict:?} while idle") };
+                l.pong(at(s), seq);
+            }
+        }
+        l.turn_begun(at(500), Duration::from_secs(10), &keys());
+        for s in 500..=569 {
+            while let Some(verdict) = l.judge(at(s), &keys()) {
+                let Verdict::Ping { seq } = verdict else { panic!("{verdict:?} before its time") };
+                l.pong(at(s), seq);
+            }
+        }
+        assert_eq!(l.judge(at(570), &keys()), Some(Verdict::HardDeadline));
     }
 
     #[test]

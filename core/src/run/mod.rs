@@ -9,21 +9,25 @@ pub mod ladder;
 pub mod liveness;
 pub mod process;
 pub mod stderr;
+pub mod warm;
 
 use crate::action::Walls;
-use crate::admit::Permit;
+use crate::admit::{Permit, Place};
 use crate::bytes::Json;
 use crate::config::Priority;
 use crate::id::NodeId;
+use crate::money::Price;
 use crate::policy::grant::Grant;
 use crate::record::{Evidence, Record, ResultObject, Status, Tokens, UsageSum};
 use crate::time::{Duration, Instant};
+use crate::wire::Down;
 use crate::wire::message::{FailKind, LoopEvidence, Spawn, WaitingOn};
 use channel::Channel;
 use process::Process;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use stderr::Stderr;
+use warm::Warm;
 
 /// One run, in one process life.
 #[derive(Debug)]
@@ -48,10 +52,28 @@ pub struct Run {
     pub servers: Vec<String>,
     /// Tools it was granted.
     pub grant: Grant,
-    /// It was offered the delegation tools.
-    pub delegates: bool,
+    /// The supervisor's tools it was offered.
+    pub offered: BTreeSet<String>,
     /// The right to be live; given back when the process is gone.
     pub permit: Option<Permit>,
+    /// The right to wait for a permit, while it does.
+    pub place: Option<Place>,
+    /// Among those who wait.
+    pub priority: Priority,
+    /// Reference of its model.
+    pub model: String,
+    /// What its tokens cost.
+    pub price: Option<Price>,
+    /// The beginning of its instruction, for people.
+    pub title: String,
+    /// Its turns, when it has many.
+    pub warm: Option<Warm>,
+    /// Highest id of a message or steer to it.
+    pub last_text: u64,
+    /// Steers it has not taken yet.
+    pub steers: BTreeSet<u64>,
+    /// What it is told as soon as it has its first frame.
+    pub early: Vec<Down>,
     /// What the kernel has.
     pub process: Process,
     /// What is said.
@@ -79,8 +101,10 @@ pub struct Run {
     pub last_request: u64,
     /// Who is told when its outcome is final.
     pub waiters: Vec<Waiter>,
-    /// When its outcome was decided, for durations.
+    /// When it was admitted.
     pub admitted: Instant,
+    /// When its outcome was decided.
+    pub decided: Option<Instant>,
 }
 
 /// What the record says about the end.
@@ -135,6 +159,15 @@ pub enum Request {
         /// When it gives up.
         until: Option<Instant>,
     },
+    /// `subagent.await` of one turn of a warm run.
+    Turn {
+        /// Whose.
+        node: NodeId,
+        /// The message that begins it.
+        message: u64,
+        /// When it gives up.
+        until: Option<Instant>,
+    },
     /// `subagent.kill`: told when the mark is durable.
     Kill {
         /// Whom.
@@ -172,6 +205,20 @@ impl Run {
         }
     }
 
+    /// The result object of a warm run's turn: the run's, with the turn's end and number.
+    pub fn turn_object(&self, message: u64, ending: &Ending) -> Value {
+        let object = ResultObject {
+            status: ending.status,
+            result: ending.result.clone(),
+            partial: ending.partial,
+            error: ending.error.clone(),
+            ..self.object()
+        };
+        let mut value = serde_json::to_value(&object).unwrap_or(Value::Null);
+        value["message_id"] = message.into();
+        value
+    }
+
     /// What an unfinished run answers (S6.1).
     pub fn unfinished(&self) -> Value {
         serde_json::json!({
@@ -199,7 +246,7 @@ impl Run {
             Outcome::Open | Outcome::Saving { .. } | Outcome::Final(_) => None,
         };
         let requests = self.requests.values().filter_map(|r| match r {
-            Request::Await { until, .. } => *until,
+            Request::Await { until, .. } | Request::Turn { until, .. } => *until,
             Request::Run { .. } | Request::Kill { .. } => None,
         });
         outcome.into_iter().chain(self.process.due(keys)).chain(requests).min()

@@ -2,9 +2,9 @@
 //! what is legal there; the supervisor asks, this module answers what comes next.
 //!
 //! ```text
-//! Recording → Spawning ⇄ Retrying
-//!                 ↓
-//!               Alive → Sweeping → Draining → Reaping → Gone
+//! Held → Recording → Spawning ⇄ Retrying
+//!                        ↓
+//!                      Alive → Sweeping → Draining → Reaping → Gone
 //! ```
 //!
 //! The order at the end is the whole point (S5.4): exit observed (the zombie pins the pid) → what it left is
@@ -19,6 +19,11 @@ use crate::time::{Duration, Instant};
 /// Where a process is in its life.
 #[derive(Debug)]
 pub enum Process {
+    /// It waits for a permit; nothing is made before it has one (S4.8).
+    Held {
+        /// That it waits is durable.
+        stored: bool,
+    },
     /// The intent is being made durable; no process exists.
     Recording,
     /// A `Spawn` is out for the `tries`-th time.
@@ -125,7 +130,8 @@ impl Process {
             Process::Alive(alive) => alive.liveness.forgive(gap),
             Process::Sweeping(sweep) => sweep.since = now,
             Process::Draining { until, .. } => *until = now + limits::END_OF_FILE_WAIT,
-            Process::Recording
+            Process::Held { .. }
+            | Process::Recording
             | Process::Spawning { .. }
             | Process::Retrying { .. }
             | Process::Reaping
@@ -136,6 +142,7 @@ impl Process {
     /// Its name in logs and documents.
     pub fn name(&self) -> &'static str {
         match self {
+            Process::Held { .. } => "held",
             Process::Recording => "recording",
             Process::Spawning { .. } => "spawning",
             Process::Retrying { .. } => "retrying",
@@ -152,9 +159,11 @@ impl Process {
     /// Whether an exit was observed or no process was ever made.
     pub fn has_ended(&self) -> bool {
         match self {
-            Process::Recording | Process::Spawning { .. } | Process::Retrying { .. } | Process::Alive(_) => {
-                false
-            }
+            Process::Held { .. }
+            | Process::Recording
+            | Process::Spawning { .. }
+            | Process::Retrying { .. }
+            | Process::Alive(_) => false,
             Process::Sweeping(_) | Process::Draining { .. } | Process::Reaping | Process::Gone => true,
         }
     }
@@ -175,7 +184,11 @@ impl Process {
             }
             Process::Sweeping(s) => s.next,
             Process::Draining { until, .. } => Some(*until),
-            Process::Recording | Process::Spawning { .. } | Process::Reaping | Process::Gone => None,
+            Process::Held { .. }
+            | Process::Recording
+            | Process::Spawning { .. }
+            | Process::Reaping
+            | Process::Gone => None,
         }
     }
 }

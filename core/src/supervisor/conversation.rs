@@ -1,39 +1,58 @@
-//! The one-shot conversation, the drain, and the end of the daemon.
+//! The root conversation: prompts in order, each one turn, and the worker that serves them.
 //!
-//! `agentd run` is one turn. When its worker has answered, the synchronous and asynchronous runs it started
-//! are waited for; a detached one gets the drain's time and no more (S9.6). The daemon ends when nothing is
-//! left: every outcome final, every process gone.
+//! A one-shot conversation (`agentd run`) is one turn; when it has answered, the synchronous and asynchronous runs it
+//! started are waited for, a warm one is stopped at once and a detached one after the drain's time (S9.6). Any other
+//! keeps its worker warm between turns for `agent.worker_idle`, so that its servers are not started each time
+//! (S14.1), and tells a new worker what was said before.
 
-use super::catalogue::delegation_tools;
+use super::Core;
+use super::catalogue::worker_tools;
 use super::spawn::Plan;
-use super::{Core, daemon_note, ms};
 use crate::action::{Action, Actions, Walls};
-use crate::event::SupervisorSignal;
+use crate::config::Priority;
 use crate::id::NodeId;
+use crate::limits;
 use crate::machine::Deadline;
 use crate::note::Level;
 use crate::policy::grant::Grant;
-use crate::record::{Status, UsageSum};
+use crate::record::{Evidence, ResultObject, Status, UsageSum};
+use crate::run::Ending;
 use crate::run::ladder::Push;
-use crate::run::process::Process;
-use crate::run::{Ending, Request};
+use crate::run::warm::FIRST_TURN;
 use crate::time::Instant;
-use crate::wire::message::{Mode, Role, Spawn, VERSION};
+use crate::wire::message::{
+    Cancel, ContextMessage, ContextRole, Down, FailKind, Mode, Role, Spawn, Text, VERSION,
+};
+use serde_json::Value;
+use std::collections::VecDeque;
 
-/// Where the one-shot conversation is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Conversation {
-    /// Nobody asked anything yet.
-    Idle,
-    /// Its worker is at work.
-    Asked {
-        /// The worker.
-        worker: NodeId,
-    },
-    /// It has its answer; what it started is waited for.
-    Answered {
-        /// The worker.
-        worker: NodeId,
+/// The root conversation.
+#[derive(Debug)]
+pub(super) struct Conversation {
+    pub(super) phase: Phase,
+    /// Prompts that wait for their turn.
+    waiting: VecDeque<Prompt>,
+    /// The number of the last prompt.
+    last: u64,
+    /// The worker that is warm, in a turn or between two.
+    worker: Option<NodeId>,
+    /// When it has been idle for too long.
+    idle_until: Option<Instant>,
+    /// What was said, for a new worker.
+    past: Vec<ContextMessage>,
+    /// What workers that are forgotten by now have used.
+    pub(super) spent: UsageSum,
+}
+
+/// Where it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// Nothing is asked.
+    Quiet,
+    /// A turn is in hand.
+    Turn(Turn),
+    /// A one-shot conversation has its answer; what it started is waited for.
+    Over {
         /// When detached runs are stopped.
         until: Instant,
         /// They were.
@@ -41,23 +60,150 @@ pub(super) enum Conversation {
     },
 }
 
-/// A drain in progress.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Drain {
-    signal: SupervisorSignal,
-    since: Instant,
-    until: Instant,
-    /// What was left has been killed.
-    forced: bool,
+/// The turn in hand.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Turn {
+    prompt: u64,
+    text: String,
+    pub(super) worker: NodeId,
+    /// Its number at the worker.
+    message: u64,
+    /// When it began, and what its worker had used until then.
+    pub(super) since: Instant,
+    pub(super) used_before: u64,
+    /// It was cancelled; a worker that has not ended it by then is stopped.
+    cancel_until: Option<Instant>,
+}
+
+#[derive(Debug)]
+struct Prompt {
+    number: u64,
+    text: String,
+    /// Nobody asked: it tells of ended runs, and takes in what comes next.
+    note: bool,
+}
+
+impl Conversation {
+    pub(super) fn new() -> Conversation {
+        Conversation {
+            phase: Phase::Quiet,
+            waiting: VecDeque::new(),
+            last: 0,
+            worker: None,
+            idle_until: None,
+            past: Vec::new(),
+            spent: UsageSum::default(),
+        }
+    }
+
+    /// A prompt has come at some time.
+    pub(super) fn was_asked(&self) -> bool {
+        self.last > 0
+    }
+
+    /// The turn in hand, if this worker serves it.
+    pub(super) fn turn_of(&self, worker: NodeId) -> Option<&Turn> {
+        match &self.phase {
+            Phase::Turn(turn) if turn.worker == worker => Some(turn),
+            Phase::Turn(_) | Phase::Quiet | Phase::Over { .. } => None,
+        }
+    }
+
+    /// The worker of the turn in hand.
+    pub(super) fn at_work(&self) -> Option<NodeId> {
+        match &self.phase {
+            Phase::Turn(turn) => Some(turn.worker),
+            Phase::Quiet | Phase::Over { .. } => None,
+        }
+    }
+
+    fn remember(&mut self, asked: &str, answered: String) {
+        let message = |role, content| ContextMessage { role, content };
+        self.past.push(message(ContextRole::User, asked.to_owned()));
+        self.past.push(message(ContextRole::Assistant, answered));
+        let mut bytes: usize = self.past.iter().map(|m| m.content.len()).sum();
+        // Whole turns go, oldest first, so that the rest still reads as a conversation.
+        let turns = self.past.chunks(2).take_while(|turn| {
+            let over = bytes > limits::PAST_BYTES;
+            bytes -= turn.iter().map(|m| m.content.len()).sum::<usize>();
+            over
+        });
+        let gone = turns.count() * 2;
+        self.past.drain(..gone);
+    }
 }
 
 impl Core {
-    /// A person asked. One prompt a daemon: the second is ignored, and so is one that comes during a drain.
+    /// A person asked.
     pub(super) fn prompt_submitted(&mut self, text: String, out: &mut Actions) {
-        if self.conversation != Conversation::Idle || self.drain.is_some() {
-            out.push(daemon_note(Level::Warn, "prompt.ignored").into());
+        let conversation = &mut self.conversation;
+        if self.config.one_shot && conversation.was_asked() || self.drain.is_some() {
+            out.push(super::daemon_note(Level::Warn, "prompt.ignored").into());
             return;
         }
+        conversation.last += 1;
+        let number = conversation.last;
+        if conversation.waiting.len() >= limits::WAITING_PROMPTS {
+            let why = format!("{} prompts wait already; ask again later", limits::WAITING_PROMPTS);
+            self.answer_unbegun(number, Status::Refused, why, out);
+            return;
+        }
+        conversation.waiting.push_back(Prompt { number, text, note: false });
+        self.next_turn(out);
+    }
+
+    /// Something the conversation is to know while nobody asks it anything: a turn of its own, one for all that
+    /// comes before it begins (S8.4).
+    pub(super) fn note_as_prompt(&mut self, text: &str, out: &mut Actions) {
+        let conversation = &mut self.conversation;
+        match conversation.waiting.back_mut() {
+            Some(prompt) if prompt.note => {
+                prompt.text.push('\n');
+                prompt.text.push_str(text);
+            }
+            Some(_) | None => {
+                conversation.last += 1;
+                let prompt = Prompt { number: conversation.last, text: text.to_owned(), note: true };
+                conversation.waiting.push_back(prompt);
+            }
+        }
+        self.next_turn(out);
+    }
+
+    /// Begins the next turn, if none is in hand and one waits.
+    fn next_turn(&mut self, out: &mut Actions) {
+        if self.conversation.phase != Phase::Quiet || self.drain.is_some() {
+            return;
+        }
+        let Some(prompt) = self.conversation.waiting.pop_front() else { return };
+        self.conversation.idle_until = None;
+        let warm = self.conversation.worker.and_then(|worker| self.ask_again(worker, &prompt.text, out));
+        let (worker, message) = warm.unwrap_or_else(|| (self.begin_worker(&prompt.text, out), FIRST_TURN));
+        self.conversation.worker = Some(worker);
+        let used_before = self.runs.get(&worker).map_or(0, |run| run.record.usage.both());
+        self.conversation.phase = Phase::Turn(Turn {
+            prompt: prompt.number,
+            text: prompt.text,
+            worker,
+            message,
+            since: self.now.mono,
+            used_before,
+            cancel_until: None,
+        });
+    }
+
+    /// The next turn of the worker that is warm; `None` when it cannot take one any more.
+    fn ask_again(&mut self, worker: NodeId, text: &str, out: &mut Actions) -> Option<(NodeId, u64)> {
+        let run = self.run(worker).filter(|run| !run.outcome.is_decided())?;
+        let id = run.next_text();
+        let pushed = run.warm.as_mut().is_some_and(|w| w.push(Text { id, text: text.to_owned() }));
+        pushed.then(|| {
+            self.hand_next(worker, out);
+            (worker, id)
+        })
+    }
+
+    fn begin_worker(&mut self, text: &str, out: &mut Actions) -> NodeId {
         let (run_id, trace) = self.mint_names(None);
         let payload = Spawn {
             v: VERSION,
@@ -66,168 +212,192 @@ impl Core {
             depth: 0,
             attempt: 1,
             role: Role::Worker,
-            mode: Mode::Sync,
+            mode: if self.config.one_shot { Mode::Sync } else { Mode::Warm },
             trace,
             system: self.config.instruction.clone(),
-            instruction: text,
-            context: Vec::new(),
+            instruction: text.to_owned(),
+            context: self.conversation.past.clone(),
             output_contract: None,
             output_schema: None,
             servers: self.config.servers.clone(),
             tools: None,
             names: Vec::new(),
-            own_tools: if self.admission.depth_allows(0) { delegation_tools() } else { Vec::new() },
+            own_tools: worker_tools(self.admission.depth_allows(0)),
             model: self.config.model.model.clone(),
             limits: self.config.run.clone(),
             log_level: self.config.log_level.clone(),
         };
         let plan = Plan {
-            permit: None,
+            right: super::spawn::Right::Worker,
             parent: None,
             call_id: None,
             principal: "operator".to_owned(),
             grant: Grant::ALL,
             walls: Walls::default(),
+            priority: Priority::Normal,
+            price: self.config.model.price,
             payload,
         };
-        let worker = self.begin(plan, out);
-        self.conversation = Conversation::Asked { worker };
+        self.begin(plan, out)
     }
 
-    /// The worker's outcome is final.
-    pub(super) fn conversation_answered(&mut self, node: NodeId) {
-        if self.conversation == (Conversation::Asked { worker: node }) {
-            let until = self.now.mono + self.config.drain_timeout;
-            self.conversation = Conversation::Answered { worker: node, until, stopped: false };
+    /// A person takes a prompt back.
+    pub(super) fn turn_cancelled(&mut self, prompt: u64, reason: &str, out: &mut Actions) {
+        let why = if reason.is_empty() { "cancelled".to_owned() } else { format!("cancelled: {reason}") };
+        let waits = self.conversation.waiting.iter().position(|p| p.number == prompt);
+        if let Some(at) = waits {
+            self.conversation.waiting.remove(at);
+            self.answer_unbegun(prompt, Status::Cancelled, why, out);
+            return;
+        }
+        let until = self.now.mono + self.config.kill.term_after;
+        let Phase::Turn(turn) = &mut self.conversation.phase else { return };
+        if turn.prompt != prompt || turn.cancel_until.is_some() {
+            return;
+        }
+        turn.cancel_until = Some(until);
+        let (worker, message) = (turn.worker, turn.message);
+        if self.config.one_shot {
+            self.cancel(worker, &why, out);
+            return;
+        }
+        // What the turn waits for ends with it (S6.7); the worker stays for the next one.
+        self.drop_requests(worker, out);
+        if self
+            .tell_child(worker, Down::Cancel(Cancel { reason: why.clone(), turn: Some(message) }), out)
+            .is_err()
+        {
+            self.cancel(worker, &why, out);
         }
     }
 
-    /// The supervisor got a signal: the first begins a drain, a second ends it at once.
-    pub(super) fn signalled(&mut self, signal: SupervisorSignal, out: &mut Actions) {
-        match (signal, self.drain) {
-            (SupervisorSignal::Hup, _) => {
-                out.push(
-                    daemon_note(Level::Info, "reload.ignored")
-                        .with("why", "a one-shot run does not reload")
-                        .into(),
-                );
+    /// A warm worker's turn has ended.
+    pub(super) fn worker_turn_ended(
+        &mut self,
+        node: NodeId,
+        ending: &Ending,
+        fault: Option<FailKind>,
+        out: &mut Actions,
+    ) {
+        let Some(run) = self.runs.get(&node) else { return };
+        let result = ResultObject {
+            status: ending.status,
+            result: ending.result.clone(),
+            partial: ending.partial,
+            error: ending.error.clone(),
+            ..run.object()
+        };
+        self.conversation.idle_until = Some(self.now.mono + self.config.worker_idle);
+        self.deliver(node, result, fault, out);
+        if self.drain.is_some() {
+            self.retire_worker(out);
+        } else {
+            self.next_turn(out);
+        }
+    }
+
+    /// A worker's outcome is final: the turn it was in has its answer.
+    pub(super) fn worker_ended(&mut self, node: NodeId, out: &mut Actions) {
+        if self.conversation.worker == Some(node) {
+            self.conversation.worker = None;
+            self.conversation.idle_until = None;
+        }
+        let Some(run) = self.runs.get(&node) else { return };
+        let (result, fault) = (run.object(), run.fault);
+        self.deliver(node, result, fault, out);
+        self.next_turn(out);
+    }
+
+    fn deliver(&mut self, node: NodeId, result: ResultObject, fault: Option<FailKind>, out: &mut Actions) {
+        let Some(turn) = self.conversation.turn_of(node).cloned() else { return };
+        let answered = match (&result.result, &result.error) {
+            (Value::String(text), _) => text.clone(),
+            (Value::Null, Some(error)) => format!("[no answer: {error}]"),
+            (value, _) => value.to_string(),
+        };
+        self.conversation.remember(&turn.text, answered);
+        out.push(Action::Deliver { prompt: turn.prompt, result: Box::new(result), fault });
+        if !self.config.one_shot {
+            self.conversation.phase = Phase::Quiet;
+            return;
+        }
+        let until = self.now.mono + self.config.drain_timeout;
+        self.conversation.phase = Phase::Over { until, stopped: false };
+        for warm in self.busy_with(|run| run.record.mode == Mode::Warm) {
+            self.stop(warm, Push::Ask, out);
+        }
+    }
+
+    /// Answers a prompt that never became a turn.
+    fn answer_unbegun(&mut self, prompt: u64, status: Status, why: String, out: &mut Actions) {
+        let (run_id, _) = self.mint_names(None);
+        let result = ResultObject {
+            handle: None,
+            run_id,
+            status,
+            result: Value::Null,
+            partial: false,
+            error: Some(why),
+            usage: UsageSum::default(),
+            evidence: Evidence::default(),
+            attempt: 1,
+        };
+        out.push(Action::Deliver { prompt, result: Box::new(result), fault: None });
+    }
+
+    /// A drain begins: prompts that wait get no turn, and a worker without a turn ends.
+    pub(super) fn end_conversation(&mut self, out: &mut Actions) {
+        for prompt in std::mem::take(&mut self.conversation.waiting) {
+            if !prompt.note {
+                let why = "the daemon is stopping".to_owned();
+                self.answer_unbegun(prompt.number, Status::Cancelled, why, out);
             }
-            (SupervisorSignal::Term | SupervisorSignal::Int, Some(_)) => self.force_drain(out),
-            (SupervisorSignal::Term | SupervisorSignal::Int, None) => {
-                let now = self.now.mono;
-                let until = now + self.config.drain_timeout;
-                self.drain = Some(Drain { signal, since: now, until, forced: false });
-                out.push(
-                    daemon_note(Level::Info, "drain.start")
-                        .with("signal", signal_word(signal))
-                        .with("live", self.busy.len())
-                        .with("timeout_ms", ms(self.config.drain_timeout))
-                        .into(),
-                );
-            }
+        }
+        if self.conversation.phase == Phase::Quiet {
+            self.retire_worker(out);
+        }
+    }
+
+    /// Ends the warm worker, which is between turns.
+    fn retire_worker(&mut self, out: &mut Actions) {
+        self.conversation.idle_until = None;
+        if let Some(worker) = self.conversation.worker.take() {
+            self.complete_retirement(worker, out);
         }
     }
 
     /// What the conversation's own clocks do.
     pub(super) fn tick_conversation(&mut self, out: &mut Actions) {
         let now = self.now.mono;
-        if self.drain.is_some_and(|d| !d.forced && d.until <= now) {
-            self.force_drain(out);
+        if self.conversation.idle_until.is_some_and(|at| at <= now) {
+            self.retire_worker(out);
         }
-        if let Conversation::Answered { worker, until, stopped: false } = self.conversation
-            && until <= now
-        {
-            self.conversation = Conversation::Answered { worker, until, stopped: true };
-            let detached: Vec<NodeId> = self.busy_with(|mode| mode == Mode::Detached);
-            for node in detached {
-                self.stop(node, out);
+        match &mut self.conversation.phase {
+            Phase::Turn(turn) if turn.cancel_until.is_some_and(|at| at <= now) => {
+                turn.cancel_until = None;
+                let worker = turn.worker;
+                let why = "cancelled: its worker did not end the turn in time";
+                self.decide(worker, Ending::without_result(Status::Cancelled, why), out);
+                self.push_ladder(worker, Push::Insist, out);
             }
+            Phase::Over { until, stopped } if !*stopped && *until <= now => {
+                *stopped = true;
+                for node in self.busy_with(|run| run.record.mode == Mode::Detached) {
+                    self.stop(node, Push::Force, out);
+                }
+            }
+            Phase::Turn(_) | Phase::Quiet | Phase::Over { .. } => {}
         }
     }
 
     /// When the conversation's own clocks want a tick.
     pub(super) fn conversation_due(&self) -> Option<Deadline> {
-        let drain = self.drain.filter(|d| !d.forced).map(|d| Deadline { at: d.until, why: "the drain" });
-        let detached = match self.conversation {
-            Conversation::Answered { until, stopped: false, .. } => {
-                Some(Deadline { at: until, why: "detached runs" })
-            }
-            Conversation::Idle | Conversation::Asked { .. } | Conversation::Answered { .. } => None,
+        let idle = self.conversation.idle_until.map(|at| Deadline { at, why: "an idle worker" });
+        let phase = match &self.conversation.phase {
+            Phase::Over { until, stopped: false } => Some(Deadline { at: *until, why: "detached runs" }),
+            Phase::Turn(turn) => turn.cancel_until.map(|at| Deadline { at, why: "a cancelled turn" }),
+            Phase::Quiet | Phase::Over { .. } => None,
         };
-        [drain, detached].into_iter().flatten().min_by_key(|d| d.at)
-    }
-
-    /// Time is up, or a second signal came: the rest is killed.
-    fn force_drain(&mut self, out: &mut Actions) {
-        let Some(drain) = &mut self.drain else { return };
-        if std::mem::replace(&mut drain.forced, true) {
-            return;
-        }
-        let all = self.busy_with(|_| true);
-        out.push(daemon_note(Level::Warn, "drain.forced").with("live", all.len()).into());
-        for node in all {
-            self.stop(node, out);
-        }
-    }
-
-    /// Stops a run for a drain: `parked`, for the next start to take up, except what a turn was waiting on and
-    /// the turn itself, which are asked for again when the turn is (S9.6).
-    fn stop(&mut self, node: NodeId, out: &mut Actions) {
-        let waited_on = self.runs.get(&node).is_some_and(|run| {
-            run.record.role == Role::Worker
-                || run.waiters.iter().any(|w| {
-                    let asked = self.runs.get(&w.node).and_then(|r| r.requests.get(&w.request));
-                    matches!(asked, Some(Request::Run { child, sync: true }) if *child == node)
-                })
-        });
-        let (status, why) = if waited_on {
-            (Status::Cancelled, "stopped by a drain")
-        } else {
-            (Status::Parked, "stopped by a drain; the next start takes it up")
-        };
-        self.decide(node, Ending::without_result(status, why), out);
-        self.push_ladder(node, Push::Force, out);
-    }
-
-    fn busy_with(&self, mode: impl Fn(Mode) -> bool) -> Vec<NodeId> {
-        let of = |node: &NodeId| self.runs.get(node);
-        self.busy.iter().filter(|n| of(n).is_some_and(|r| mode(r.record.mode))).copied().collect()
-    }
-
-    /// The last action ever, once everything has come to rest.
-    pub(super) fn exit_if_done(&mut self, out: &mut Actions) {
-        let asked = match self.conversation {
-            Conversation::Idle => false,
-            Conversation::Asked { .. } | Conversation::Answered { .. } => true,
-        };
-        if !self.busy.is_empty() || !(asked || self.drain.is_some()) {
-            return;
-        }
-        if let Some(drain) = self.drain {
-            let took = ms(self.now.mono.since(drain.since));
-            out.push(daemon_note(Level::Info, "drain.done").with("after_ms", took).into());
-        }
-        let worker = match self.conversation {
-            Conversation::Idle => None,
-            Conversation::Asked { worker } | Conversation::Answered { worker, .. } => self.runs.get(&worker),
-        };
-        let usage = worker
-            .map_or_else(UsageSum::default, |run| UsageSum { own: run.record.usage, subtree: run.subtree });
-        self.exited = true;
-        debug_assert!(self.runs.values().all(|r| matches!(r.process, Process::Gone)));
-        out.push(Action::Exit {
-            interrupted: self.drain.map(|d| d.signal),
-            leaked: self.leaked,
-            usage,
-            costliest: None,
-        });
-    }
-}
-
-fn signal_word(signal: SupervisorSignal) -> &'static str {
-    match signal {
-        SupervisorSignal::Term => "SIGTERM",
-        SupervisorSignal::Int => "SIGINT",
-        SupervisorSignal::Hup => "SIGHUP",
+        [idle, phase].into_iter().flatten().min_by_key(|d| d.at)
     }
 }

@@ -10,7 +10,9 @@ use crate::record::Status;
 use crate::run::channel::Sent;
 use crate::run::ladder::{Push, Rung};
 use crate::run::process::Process;
+use crate::run::warm::Warm;
 use crate::run::{Ending, Outcome, Request, Run, Waiter};
+use crate::time::Now;
 use crate::wire::message::{Cancel, Down, Role, ToolResult};
 use serde_json::{Value, json};
 
@@ -20,7 +22,7 @@ const FRAME_ROOM: usize = 1024;
 impl Core {
     /// Decides a run's outcome; the first decision stands. Saves it, and cancels what cannot outlive it.
     pub(super) fn decide(&mut self, node: NodeId, ending: Ending, out: &mut Actions) {
-        let wall = self.now.wall;
+        let Now { mono: now, wall } = self.now;
         let Some(run) = self.run(node) else { return };
         if run.outcome.is_decided() {
             return;
@@ -33,7 +35,12 @@ impl Core {
         run.record.error = ending.error;
         run.record.ended = Some(wall);
         run.outcome = Outcome::Saving { wait: limits::STORE_RETRY.0 };
+        run.decided = Some(now);
         run.waiting = None;
+        run.steers.clear();
+        run.early.clear();
+        let unread = run.warm.as_mut().map(Warm::drop_waiting).unwrap_or_default();
+        self.note_dropped(node, &unread, out);
         self.persist(node, Write::Ending, out);
         self.note_ending(node, out);
         self.drop_requests(node, out);
@@ -59,14 +66,17 @@ impl Core {
 
     /// What a run that has ended was waiting for: its synchronous runs end with it (S6.7), and each open call
     /// is still answered, for a child that is asked to cancel may be waiting on just that.
-    fn drop_requests(&mut self, node: NodeId, out: &mut Actions) {
+    pub(super) fn drop_requests(&mut self, node: NodeId, out: &mut Actions) {
         let open: Vec<u64> =
             self.runs.get(&node).map(|r| r.requests.keys().copied().collect()).unwrap_or_default();
         for request in open {
             let waits_on =
                 self.runs.get(&node).and_then(|r| r.requests.get(&request)).and_then(|r| match r {
                     Request::Run { child, sync: true } => Some(*child),
-                    Request::Run { .. } | Request::Await { .. } | Request::Kill { .. } => None,
+                    Request::Run { .. }
+                    | Request::Await { .. }
+                    | Request::Turn { .. }
+                    | Request::Kill { .. } => None,
                 });
             let why = json!({ "error": { "gate": "cancelled", "message": "this run has ended" } });
             self.answer(node, request, true, &why, out);
@@ -95,9 +105,9 @@ impl Core {
             alive.ladder.push(push, now, &keys);
             self.climb(node, out);
         } else if let Some(run) = self.run(node)
-            && let Process::Retrying { .. } = run.process
+            && let Process::Retrying { .. } | Process::Held { .. } = run.process
         {
-            // Nobody will want the fork that is being waited for.
+            // Nobody will want the fork or the permit that is being waited for.
             self.never_made(node, out);
         }
     }
@@ -139,8 +149,9 @@ impl Core {
     pub(super) fn stored(&mut self, seq: u64, out: &mut Actions) {
         match self.writes.remove(&seq) {
             Some((node, Write::Intent)) => self.intent_stored(node, out),
+            Some((node, Write::Held)) => self.held_stored(node, out),
             Some((node, Write::Ending)) => self.ending_told(node, out),
-            None => {}
+            Some((_, Write::Progress)) | None => {}
         }
     }
 
@@ -150,7 +161,12 @@ impl Core {
         let now = self.now.mono;
         let Some((node, write)) = self.writes.remove(&seq) else { return };
         match write {
-            Write::Intent => self.intent_failed(node, error, out),
+            Write::Intent | Write::Held => self.intent_failed(node, error, out),
+            Write::Progress => {
+                // The next save, at the latest the ending's, holds all of it.
+                let note = self.note(node, Level::Warn, "store.failed").with("error", error);
+                out.push(note.with("retryable", retryable).into());
+            }
             Write::Ending => {
                 let note = self.note(node, Level::Warn, "store.failed").with("error", error);
                 out.push(note.with("retryable", retryable).into());
@@ -188,11 +204,11 @@ impl Core {
         let object = run.object();
         let json = serde_json::to_value(&object).map(|v| Json::of(&v)).unwrap_or_default();
         run.outcome = Outcome::Final(json);
-        let fault = run.fault;
-        let waiters = std::mem::take(&mut run.waiters);
-        if run.record.role == Role::Worker {
-            out.push(Action::Deliver { prompt: 1, result: Box::new(object), fault });
-            self.conversation_answered(node);
+        self.count_ended(node);
+        self.conversation_learns(node, out);
+        let waiters = self.run(node).map(|run| std::mem::take(&mut run.waiters)).unwrap_or_default();
+        if self.is_worker(node) {
+            self.worker_ended(node, out);
         }
         for waiter in waiters {
             self.tell(waiter.node, waiter.request, out);
@@ -203,6 +219,14 @@ impl Core {
     pub(super) fn tell(&mut self, node: NodeId, request: u64, out: &mut Actions) {
         let Some(asked) = self.runs.get(&node).and_then(|run| run.requests.get(&request)) else { return };
         let (value, others) = match asked {
+            Request::Turn { node: of, message, .. } => {
+                let (of, message) = (*of, *message);
+                if let Some((error, value)) = self.turn_result(of, message) {
+                    self.answer_json(node, request, error, value, out);
+                    self.wait_no_longer(&[of], Waiter { node, request });
+                }
+                return;
+            }
             Request::Run { child, .. } | Request::Kill { node: child } => {
                 (self.final_object(*child), Vec::new())
             }

@@ -61,7 +61,8 @@ impl Core {
         let (exit, waited) = match &run.process {
             Process::Sweeping(sweep) => (sweep.exit, now >= sweep.since + limits::END_OF_FILE_WAIT),
             Process::Draining { exit, until } => (*exit, now >= *until),
-            Process::Recording
+            Process::Held { .. }
+            | Process::Recording
             | Process::Spawning { .. }
             | Process::Retrying { .. }
             | Process::Alive(_)
@@ -153,7 +154,8 @@ impl Core {
                 self.output_ended(node, out);
             }
             Process::Draining { .. } => self.output_ended(node, out),
-            Process::Recording
+            Process::Held { .. }
+            | Process::Recording
             | Process::Spawning { .. }
             | Process::Retrying { .. }
             | Process::Reaping

@@ -1,6 +1,5 @@
 //! What a child says, and what it grumbles on stderr.
 
-use super::spawn::mode_name;
 use super::{Core, ms};
 use crate::action::{Action, Actions};
 use crate::distill::{distill, undistilled};
@@ -13,7 +12,8 @@ use crate::run::process::Process;
 use crate::run::stderr::Logged;
 use crate::wire::message::Up;
 use crate::wire::message::{
-    Event, FailKind, Failed, LoopEnd, LoopEvidence, Ready, Role, RunResult, Tools, Usage, VERSION,
+    Event, FailKind, Failed, LoopEnd, LoopEvidence, Ready, Role, RunResult, Tools, TurnOutcome, Usage,
+    VERSION,
 };
 use serde_json::Value;
 
@@ -69,7 +69,10 @@ impl Core {
             }
             Up::Usage(usage) => self.used(node, &usage),
             Up::Tools(tools) => self.tools_offered(node, tools, out),
-            Up::Ack(_) | Up::Turn(_) => {}
+            Up::Ack(ack) => {
+                run.steers.remove(&ack.id);
+            }
+            Up::Turn(turn) => self.turn_ended(node, turn, out),
             Up::ToolRequest(request) => self.tool_request(node, request, out),
             Up::Result(result) => self.terminal_result(node, result, out),
             Up::Failed(failed) => self.terminal_failed(node, failed, out),
@@ -142,8 +145,12 @@ impl Core {
         }
     }
 
-    fn charge(&mut self, node: NodeId, tokens: Tokens) {
+    fn charge(&mut self, node: NodeId, mut tokens: Tokens) {
         if let Some(run) = self.run(node) {
+            match &run.price {
+                Some(price) => tokens.usd = price.of(&tokens),
+                None => tokens.unpriced = true,
+            }
             run.record.usage.add(&tokens);
         }
         // A subtree equals the sum of everything below it, so what one uses is added all the way up.
@@ -167,32 +174,15 @@ impl Core {
     }
 
     fn terminal_result(&mut self, node: NodeId, result: RunResult, out: &mut Actions) {
-        let status = match result.end {
-            LoopEnd::Completed => Status::Completed,
-            LoopEnd::Cancelled => Status::Cancelled,
-            LoopEnd::Refused => Status::Refused,
-            LoopEnd::ExhaustedSteps => Status::ExhaustedSteps,
-            LoopEnd::ExhaustedTokens => Status::ExhaustedTokens,
-            LoopEnd::Deadline => Status::Deadline,
-            LoopEnd::LoopDetected => Status::LoopDetected,
-        };
-        let value = self.answer_of(node, result.text.as_deref());
-        let ending = Ending { status, result: value, partial: result.partial, error: result.error };
-        self.terminal(node, ending, None, result.evidence, out);
+        let evidence = result.evidence;
+        let ending = ending_of(self.is_worker(node), TurnOutcome::Result(result));
+        self.terminal(node, ending, None, evidence, out);
     }
 
     fn terminal_failed(&mut self, node: NodeId, failed: Failed, out: &mut Actions) {
-        let value = self.answer_of(node, failed.text.as_deref());
-        let partial = failed.text.is_some();
-        let ending = Ending { status: Status::Failed, result: value, partial, error: Some(failed.error) };
-        self.terminal(node, ending, Some(failed.kind), failed.evidence, out);
-    }
-
-    /// A subagent's text is distilled for the run that asked (S8.1). A conversation's answer is for a person, who
-    /// gets all of it.
-    fn answer_of(&self, node: NodeId, text: Option<&str>) -> Value {
-        let whole = self.runs.get(&node).is_some_and(|run| run.record.role == Role::Worker);
-        text.map_or(Value::Null, if whole { undistilled } else { distill })
+        let (kind, evidence) = (failed.kind, failed.evidence);
+        let ending = ending_of(self.is_worker(node), TurnOutcome::Failed(failed));
+        self.terminal(node, ending, Some(kind), evidence, out);
     }
 
     /// The first terminal frame stands; one that comes after a kill changes nothing.
@@ -262,33 +252,37 @@ impl Core {
         }
     }
 
-    /// What a run is doing, for `subagent.status` and `subagent.list`.
-    pub(super) fn status_of(&self, node: NodeId) -> Value {
-        let Some(run) = self.runs.get(&node) else { return Value::Null };
-        let now = self.now.mono;
-        let mut value = serde_json::json!({
-            "handle": run.record.handle,
-            "run_id": run.record.run_id,
-            "status": run.record.status,
-            "mode": mode_name(run.record.mode),
-            "depth": run.record.depth,
-            "attempt": run.record.attempt,
-            "usage": { "own": run.record.usage, "subtree": run.subtree },
-        });
-        if let (Some((on, since, step)), false) = (&run.waiting, run.outcome.is_decided()) {
-            value["waiting_on"] = serde_json::to_value(on).unwrap_or(Value::Null);
-            value["waiting_ms"] = ms(now.since(*since)).into();
-            value["step"] = (*step).into();
-        }
-        if let Process::Alive(alive) = &run.process {
-            value["last_progress_ms"] = ms(alive.liveness.silent(now)).into();
-        }
-        value
-    }
-
     /// Queues a frame for a child that is expected to read it.
     pub(super) fn queue(&mut self, node: NodeId, frame: crate::bytes::Bytes, out: &mut Actions) {
         out.push(Action::SendToChild { node, frame });
+    }
+}
+
+/// An ending as the record holds it. A subagent's text is distilled for the run that asked (S8.1); a conversation's
+/// answer is for a person, who gets all of it.
+pub(super) fn ending_of(whole: bool, outcome: TurnOutcome) -> Ending {
+    let value =
+        |text: Option<String>| text.as_deref().map_or(Value::Null, if whole { undistilled } else { distill });
+    match outcome {
+        TurnOutcome::Result(RunResult { end, text, partial, error, .. }) => {
+            Ending { status: status_of(end), result: value(text), partial, error }
+        }
+        TurnOutcome::Failed(Failed { text, error, .. }) => {
+            let partial = text.is_some();
+            Ending { status: Status::Failed, result: value(text), partial, error: Some(error) }
+        }
+    }
+}
+
+fn status_of(end: LoopEnd) -> Status {
+    match end {
+        LoopEnd::Completed => Status::Completed,
+        LoopEnd::Cancelled => Status::Cancelled,
+        LoopEnd::Refused => Status::Refused,
+        LoopEnd::ExhaustedSteps => Status::ExhaustedSteps,
+        LoopEnd::ExhaustedTokens => Status::ExhaustedTokens,
+        LoopEnd::Deadline => Status::Deadline,
+        LoopEnd::LoopDetected => Status::LoopDetected,
     }
 }
 

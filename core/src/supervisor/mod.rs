@@ -5,20 +5,33 @@
 //! |---|---|
 //! | `spawn` | from an admitted call or a prompt to a process that has its frame |
 //! | `frames` | what a child says |
-//! | `tools` | the calls of `subagent.*` |
+//! | `queue` | who waits for a permit |
+//! | `warm` | messages to warm runs, their turns, their retirement |
+//! | `models` | which model a run gets |
+//! | `tools` | the calls of the supervisor's own tools |
 //! | `ending` | how a run ends, who is told, what ends with it |
 //! | `exit` | from the observed exit to the free pid |
-//! | `conversation` | the one-shot conversation, the drain, the end of the daemon |
+//! | `conversation` | prompts, turns and the worker |
+//! | `notes` | what an ended run means to the conversation |
+//! | `drain` | the drain and the end of the daemon |
+//! | `view` | how things stand, for people |
 
 mod catalogue;
 mod conversation;
+mod drain;
 mod ending;
 mod exit;
 mod frames;
+mod models;
+mod notes;
+mod queue;
 mod spawn;
 mod timers;
 mod tools;
+mod view;
+mod warm;
 
+use crate::action::Costliest;
 use crate::action::{Action, Actions};
 use crate::admit::Admission;
 use crate::config::Config;
@@ -27,10 +40,14 @@ use crate::id::{Handle, NodeId};
 use crate::limits;
 use crate::machine::{Deadline, Machine};
 use crate::note::{Level, Note};
+use crate::plan::Plan;
 use crate::rng::Rng;
 use crate::run::Run;
+use crate::snapshot::Snapshot;
 use crate::time::{Instant, Now};
-use conversation::{Conversation, Drain};
+use conversation::Conversation;
+use drain::Drain;
+use queue::Queue;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use timers::Timers;
 
@@ -58,17 +75,27 @@ pub struct Core {
     /// What each server offers, as a worker reported it.
     offered: BTreeMap<String, Vec<String>>,
     conversation: Conversation,
+    plan: Option<Plan>,
+    queue: Queue,
     drain: Option<Drain>,
     orphans_at: Option<Instant>,
     leaked: u32,
+    /// Subagents that ended, and of these how many `completed`.
+    ended_count: (u32, u32),
+    /// Of the runs that are forgotten by now.
+    costliest: Option<Costliest>,
     exited: bool,
 }
 
 /// What a save is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Write {
+    /// Before a caller hears that its run waits.
+    Held,
     /// Before the process is made.
     Intent,
+    /// So that less is lost; nobody waits for it.
+    Progress,
     /// Before anybody is told of the end.
     Ending,
 }
@@ -94,10 +121,14 @@ impl Core {
             timers: Timers::default(),
             touched: BTreeSet::new(),
             offered: BTreeMap::new(),
-            conversation: Conversation::Idle,
+            conversation: Conversation::new(),
+            plan: None,
+            queue: Queue::default(),
             drain: None,
             orphans_at,
             leaked: 0,
+            ended_count: (0, 0),
+            costliest: None,
             exited: false,
         }
     }
@@ -106,8 +137,8 @@ impl Core {
         match event {
             Event::Seeded { seed } => self.rng = Rng::new(seed),
             Event::PromptSubmitted { text } => self.prompt_submitted(text, out),
-            Event::TurnCancelled { .. } => {}
-            Event::SpawnFrameFailed { node, error } => self.child_write_failed(node, &error, out),
+            Event::TurnCancelled { prompt, reason } => self.turn_cancelled(prompt, &reason, out),
+            Event::SpawnFrameFailed { node, error } => self.spawn_frame_failed(node, &error, out),
             Event::Tick => self.tick(out),
             Event::ChildSpawned { node, pid } => self.child_spawned(node, pid, out),
             Event::SpawnFailed { node, error, transient } => self.spawn_failed(node, &error, transient, out),
@@ -118,6 +149,7 @@ impl Core {
                 if let Some(run) = self.run(node) {
                     run.channel.wrote(bytes);
                 }
+                self.hand_next(node, out);
             }
             Event::ChildWriteFailed { node, error } => self.child_write_failed(node, &error, out),
             Event::ExitObserved { node, exit } => self.exit_observed(node, exit, out),
@@ -139,6 +171,7 @@ impl Core {
             self.orphans_at = Some(now + limits::ORPHAN_SWEEP);
             out.push(Action::ReapOrphans);
         }
+        self.tick_drain(out);
         self.tick_conversation(out);
     }
 
@@ -184,8 +217,9 @@ impl Core {
         }
     }
 
-    /// Sets the timers of what this event changed and looks whether the daemon is done.
+    /// Begins what may begin now, sets the timers of what this event changed and looks whether the daemon is done.
     fn settle(&mut self, out: &mut Actions) {
+        self.promote(out);
         for node in std::mem::take(&mut self.touched) {
             let Some(run) = self.runs.get(&node) else {
                 self.timers.clear(node);
@@ -198,9 +232,9 @@ impl Core {
             }
         }
         while self.ended.len() > limits::ENDED_RUNS {
-            if let Some(run) = self.ended.pop_front().and_then(|node| self.runs.remove(&node))
-                && let Some(handle) = run.record.handle
-            {
+            let Some(run) = self.ended.pop_front().and_then(|node| self.runs.remove(&node)) else { continue };
+            self.keep_sums_of(&run);
+            if let Some(handle) = run.record.handle {
                 self.by_handle.remove(&handle);
             }
         }
@@ -238,7 +272,12 @@ impl Machine for Core {
         }
         let runs = self.timers.first().map(|at| Deadline { at, why: "a run" });
         let orphans = self.orphans_at.map(|at| Deadline { at, why: "orphans" });
-        [runs, orphans, self.conversation_due()].into_iter().flatten().min_by_key(|d| d.at)
+        let own = [self.conversation_due(), self.drain_due(), self.queue_due()];
+        [runs, orphans].into_iter().chain(own).flatten().min_by_key(|d| d.at)
+    }
+
+    fn snapshot(&self) -> Option<Snapshot> {
+        Some(self.view())
     }
 }
 

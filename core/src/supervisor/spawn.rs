@@ -5,33 +5,47 @@
 
 use super::{Core, Write, ms};
 use crate::action::{Action, Actions, SpawnFrame, Walls};
-use crate::admit::Permit;
+use crate::admit::Verdict;
+use crate::config::Priority;
 use crate::error::Refusal;
 use crate::id::{Handle, NodeId, RunId};
 use crate::limits;
+use crate::money::Price;
 use crate::note::Level;
 use crate::policy::grant::Grant;
+use crate::preview::misleads;
 use crate::record::{Record, Status, Tokens};
 use crate::run::channel::{Channel, Sent};
 use crate::run::ladder::{Ladder, Push};
 use crate::run::liveness::Liveness;
 use crate::run::process::{Alive, Process};
 use crate::run::stderr::Stderr;
+use crate::run::warm::{FIRST_TURN, Warm};
 use crate::run::{Ending, Outcome, Request, Run};
 use crate::time::Duration;
 use crate::wire::message::{Down, LoopEvidence, Mode, Role, Spawn, Trace};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What makes a run: the payload without the names that are minted here.
 pub(super) struct Plan {
-    pub(super) permit: Option<Permit>,
+    pub(super) right: Right,
     pub(super) parent: Option<NodeId>,
     pub(super) call_id: Option<String>,
     pub(super) principal: String,
     pub(super) grant: Grant,
     pub(super) walls: Walls,
+    pub(super) priority: Priority,
+    pub(super) price: Option<Price>,
     pub(super) payload: Spawn,
+}
+
+/// By what right a run is made.
+pub(super) enum Right {
+    /// It serves the conversation and takes nobody's permit.
+    Worker,
+    /// It was admitted.
+    Subagent(Verdict),
 }
 
 impl Core {
@@ -40,6 +54,12 @@ impl Core {
         self.last_node += 1;
         let node = NodeId(self.last_node);
         let payload = plan.payload;
+        let (permit, place) = match plan.right {
+            Right::Worker => (None, None),
+            Right::Subagent(Verdict::Admit(permit)) => (Some(permit), None),
+            Right::Subagent(Verdict::Hold(place)) => (None, Some(place)),
+        };
+        let held = place.is_some();
         let record = Record {
             run_id: payload.run_id,
             handle: payload.handle,
@@ -50,7 +70,7 @@ impl Core {
             principal: plan.principal,
             role: payload.role,
             mode: payload.mode,
-            status: Status::Spawned,
+            status: if held { Status::Held } else { Status::Spawned },
             result: Value::Null,
             partial: false,
             error: None,
@@ -69,9 +89,18 @@ impl Core {
             deadline: Duration::from_millis(payload.limits.deadline_ms),
             servers: payload.servers.iter().map(|s| s.name.clone()).collect(),
             grant: plan.grant,
-            delegates: !payload.own_tools.is_empty(),
-            permit: plan.permit,
-            process: Process::Recording,
+            offered: payload.own_tools.iter().map(|tool| tool.name.clone()).collect(),
+            permit,
+            place,
+            priority: plan.priority,
+            model: payload.model.name.clone(),
+            price: plan.price,
+            title: title(&payload.instruction),
+            warm: (payload.mode == Mode::Warm).then(Warm::begun),
+            last_text: FIRST_TURN,
+            steers: BTreeSet::new(),
+            early: Vec::new(),
+            process: if held { Process::Held { stored: false } } else { Process::Recording },
             channel: Channel::new(),
             stderr: Stderr::default(),
             outcome: Outcome::Open,
@@ -85,6 +114,7 @@ impl Core {
             last_request: 0,
             waiters: Vec::new(),
             admitted: self.now.mono,
+            decided: None,
             payload: Some(Box::new(payload)),
         };
         if let Some(handle) = run.record.handle {
@@ -96,7 +126,12 @@ impl Core {
         self.runs.insert(node, run);
         self.busy.insert(node);
         self.touched.insert(node);
-        self.persist(node, Write::Intent, out);
+        if held {
+            self.queue.join(node, plan.priority);
+            self.persist(node, Write::Held, out);
+        } else {
+            self.persist(node, Write::Intent, out);
+        }
         node
     }
 
@@ -147,7 +182,7 @@ impl Core {
     pub(super) fn intent_failed(&mut self, node: NodeId, error: &str, out: &mut Actions) {
         let message = format!("store: the run could not be recorded: {error}");
         let Some(run) = self.run(node) else { return };
-        if !matches!(run.process, Process::Recording) {
+        if !matches!(run.process, Process::Recording | Process::Held { .. }) {
             return;
         }
         if run.record.role == Role::Worker || run.outcome.is_decided() {
@@ -175,6 +210,7 @@ impl Core {
 
     /// Takes a run that never came to be out of the table.
     fn forget(&mut self, node: NodeId) {
+        self.leave_queue(node);
         let Some(mut run) = self.runs.remove(&node) else { return };
         self.busy.remove(&node);
         self.touched.insert(node);
@@ -261,11 +297,53 @@ impl Core {
                 .with("after_ms", after)
                 .into(),
         );
+        self.tell_early(node, out);
         self.answer_started(node, out);
     }
 
+    /// Says what was to be said before there was anybody to hear it.
+    fn tell_early(&mut self, node: NodeId, out: &mut Actions) {
+        let early = self.run(node).map(|run| std::mem::take(&mut run.early)).unwrap_or_default();
+        for down in early {
+            if let Err(why) = self.tell_child(node, down, out) {
+                out.push(self.note(node, Level::Warn, "child.not_told").with("why", why).into());
+            }
+        }
+    }
+
+    /// Says something to a child: now, or as soon as it has its first frame.
+    ///
+    /// # Errors
+    /// It can be told nothing any more, or does not read: why.
+    pub(super) fn tell_child(&mut self, node: NodeId, down: Down, out: &mut Actions) -> Result<(), String> {
+        let Some(run) = self.run(node) else { return Err("it has ended".to_owned()) };
+        if run.outcome.is_decided() || run.process.has_ended() {
+            return Err("it has ended".to_owned());
+        }
+        if run.payload.is_some() {
+            run.early.push(down);
+            return Ok(());
+        }
+        match run.channel.send(&down) {
+            Sent::Frame(frame) => self.queue(node, frame, out),
+            Sent::Closed => return Err("it has ended".to_owned()),
+            Sent::Full => {
+                return Err(format!("it does not read: {} bytes wait for it", limits::CHILD_QUEUE_BYTES));
+            }
+        }
+        Ok(())
+    }
+
+    /// Its first frame could not be made: it was handed nothing.
+    pub(super) fn spawn_frame_failed(&mut self, node: NodeId, error: &str, out: &mut Actions) {
+        out.push(self.note(node, Level::Warn, "child.spawn_failed").with("error", error).into());
+        let why = format!("could not be handed its work: {error}");
+        self.decide(node, Ending::without_result(Status::Failed, why), out);
+        self.push_ladder(node, Push::Force, out);
+    }
+
     /// An asynchronous caller hears the handle.
-    fn answer_started(&mut self, node: NodeId, out: &mut Actions) {
+    pub(super) fn answer_started(&mut self, node: NodeId, out: &mut Actions) {
         let Some(run) = self.run(node) else { return };
         if run.record.mode == Mode::Sync {
             return;
@@ -284,6 +362,7 @@ impl Core {
 
     /// There is no process and there will be none.
     pub(super) fn never_made(&mut self, node: NodeId, _out: &mut Actions) {
+        self.leave_queue(node);
         let Some(run) = self.run(node) else { return };
         run.process = Process::Gone;
         run.payload = None;
@@ -308,6 +387,17 @@ impl Core {
         );
         self.answer(node, request, true, &json!({ "error": refusal }), out);
     }
+}
+
+/// The beginning of an instruction, on one line.
+fn title(instruction: &str) -> String {
+    let line = instruction.split_whitespace().collect::<Vec<_>>().join(" ");
+    let shown: String = line.chars().filter(|c| !c.is_control() && !misleads(*c)).collect();
+    let mut head: String = shown.chars().take(limits::TITLE_CHARS).collect();
+    if head.len() < shown.len() {
+        head.push('…');
+    }
+    head
 }
 
 /// A mode's name in logs.

@@ -10,6 +10,9 @@ use std::collections::BTreeMap;
 /// The protocol's version, `[major, minor]`, in the first frame each way. A different major ends the child.
 pub const VERSION: [u16; 2] = [1, 0];
 
+/// Registry name of the conversation's tool that ends its turn: the loop answers it itself (S6.10).
+pub const FINISH_TOOL: &str = "finish";
+
 /// Supervisor to child.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Down {

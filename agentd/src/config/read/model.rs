@@ -174,7 +174,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A name that stands for two models would leave open which one a run gets.
+    /// A name that stands for two models would leave open which one a run gets; `inherit` is that of whoever asks.
     fn unambiguous(
         &mut self,
         name: &str,
@@ -182,9 +182,13 @@ impl Reader<'_> {
         read: &Connection,
         own: Option<&Connection>,
     ) {
-        let other = own.filter(|own| own.id == name && own.dialect != read.dialect);
-        if let (Some(_), Some(place)) = (other, section.values.place()) {
-            let fault = format!("{:?} is also the agent's own model, which is another", clip(name));
+        let is_other = own.is_some_and(|own| own.id == name && own.dialect != read.dialect);
+        let fault = match name {
+            super::INHERIT => "inherit stands for the model of the run that asks".to_owned(),
+            _ if is_other => format!("{:?} is also the agent's own model, which is another", clip(name)),
+            _ => return,
+        };
+        if let Some(place) = section.values.place() {
             let problem = Problem::at(place, section.path, Code::Duplicate, fault);
             self.problems.push(problem.hint("give it another name"));
         }

@@ -237,7 +237,7 @@ const DEFAULTS: &[Key] = &[
         "model",
         Text,
         "",
-        "One of `intelligence.models` for a spawn that names none; by default the agent's own model.",
+        "One of `intelligence.models` for a spawn that names none, or `inherit`; by default the agent's own model.",
     ),
     later("durable"),
 ];

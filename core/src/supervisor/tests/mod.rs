@@ -4,18 +4,23 @@
 mod admission;
 mod drain;
 mod endings;
+mod learning;
+mod models;
+mod queue;
+mod turns;
 mod waits;
+mod warm;
 
 use super::*;
 use crate::action::ChildSignal;
 use crate::bytes::{Bytes, Json};
 use crate::config::{Kill, Liveness, ModelChoice, Priority, Rate, SpawnDefaults, SubagentLimits};
 use crate::event::Exit;
-use crate::record::{ResultObject, Status};
+use crate::record::{ResultObject, Status, UsageSum};
 use crate::time::{Duration, Wall};
 use crate::wire::message::{
     Dialect, Files, LoopEnd, LoopEvidence, Mode, Model, Pong, Ready, RunLimits, RunResult, Server, Spawn,
-    State, ToolRequest, ToolResult, Tools, Transport, Usage, VERSION, WaitingOn,
+    State, ToolRequest, ToolResult, Tools, Transport, Turn, TurnOutcome, Usage, VERSION, WaitingOn,
 };
 use crate::wire::{Decoded, Down, DownDecoder, Encoder, Up};
 use serde_json::{Value, json};
@@ -98,6 +103,8 @@ pub(super) struct Desk {
     children: BTreeMap<NodeId, Child>,
     notes: Vec<Note>,
     delivered: Vec<ResultObject>,
+    /// The prompts that have their answer, in the order of `delivered`.
+    prompts: Vec<u64>,
     exit: Option<Action>,
     hold_stored: bool,
     held: Vec<Event>,
@@ -113,6 +120,7 @@ impl Desk {
             children: BTreeMap::new(),
             notes: vec![],
             delivered: vec![],
+            prompts: vec![],
             exit: None,
             hold_stored: false,
             held: vec![],
@@ -200,7 +208,8 @@ impl Desk {
                 self.notes.push(note);
                 None
             }
-            Action::Deliver { result, .. } => {
+            Action::Deliver { prompt, result, .. } => {
+                self.prompts.push(prompt);
                 self.delivered.push(*result);
                 None
             }
@@ -260,6 +269,13 @@ impl Desk {
         self.up(node, &Up::Ready(Ready { v: VERSION }));
     }
 
+    fn ready_if_new(&mut self, node: NodeId) {
+        if !matches!(&self.core.runs[&node].process, crate::run::process::Process::Alive(a) if a.liveness.is_ready())
+        {
+            self.ready(node);
+        }
+    }
+
     fn result(&mut self, node: NodeId, text: &str) {
         self.up(
             node,
@@ -281,6 +297,48 @@ impl Desk {
     fn finish(&mut self, node: NodeId, text: &str) {
         self.result(node, text);
         self.exit(node, Exit::Code(0));
+    }
+
+    /// A warm child's turn ends with this text.
+    fn turn(&mut self, node: NodeId, id: u64, text: &str) {
+        let outcome = TurnOutcome::Result(RunResult {
+            end: LoopEnd::Completed,
+            text: Some(text.into()),
+            partial: false,
+            error: None,
+            evidence: LoopEvidence { model_calls: 1, tool_calls: 0, tool_errors: 0 },
+        });
+        self.up(node, &Up::Turn(Turn { id, outcome }));
+    }
+
+    /// The messages a child was handed, in order.
+    fn messages(&mut self, node: NodeId) -> Vec<(u64, String)> {
+        let heard = &self.child(node).heard;
+        heard
+            .iter()
+            .filter_map(|d| {
+                let Down::Message(text) = d else { return None };
+                Some((text.id, text.text.clone()))
+            })
+            .collect()
+    }
+
+    /// A supervisor tool call that is answered at once, without an error.
+    fn ask(&mut self, node: NodeId, name: &str, args: Value) -> Value {
+        let id = self.call(node, name, args);
+        match self.answer(node, id) {
+            Some((false, value)) => value,
+            other => panic!("{name}: {other:?}"),
+        }
+    }
+
+    /// A supervisor tool call that is refused at once: its message.
+    fn refused(&mut self, node: NodeId, name: &str, args: Value) -> String {
+        let id = self.call(node, name, args);
+        match self.answer(node, id) {
+            Some((true, value)) => value["error"]["message"].as_str().expect("a message").to_owned(),
+            other => panic!("{name}: {other:?}"),
+        }
     }
 
     /// Moves the clock to `ms`, ticking whenever the core asks.

@@ -1,5 +1,6 @@
 //! Calls that name a handle: status, list, kill. Another principal's handle reads exactly as an unknown one.
 
+use super::talk::text_or_empty;
 use super::{accept_only, arguments};
 use crate::action::Actions;
 use crate::bytes::Json;
@@ -55,11 +56,7 @@ impl Core {
     ) -> Result<(), Refusal> {
         accept_only(args, &["handle", "reason", "only"])?;
         let target = self.owned(node, handle_arg(args)?)?;
-        let reason = match args.get("reason") {
-            None => "",
-            Some(Value::String(s)) => s.as_str(),
-            Some(_) => return Err(arguments("reason: accepted is a string".into())),
-        };
+        let reason = text_or_empty(args, "reason")?;
         let only = match args.get("only") {
             None => false,
             Some(Value::Bool(b)) => *b,
@@ -77,7 +74,7 @@ impl Core {
                 run.waiters.push(Waiter { node, request: id });
             }
         }
-        self.kill(target, &who, reason, only, out);
+        self.kill(target, &who, &reason, only, out);
         Ok(())
     }
 
@@ -143,7 +140,7 @@ impl Core {
     }
 }
 
-fn handle_arg(args: &Map<String, Value>) -> Result<&str, Refusal> {
+pub(super) fn handle_arg(args: &Map<String, Value>) -> Result<&str, Refusal> {
     args.get("handle")
         .and_then(Value::as_str)
         .ok_or_else(|| arguments("handle: accepted is a handle such as sub-7".into()))

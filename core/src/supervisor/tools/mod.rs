@@ -1,12 +1,14 @@
-//! The calls of `subagent.*`. Arguments are read strictly: a call that is not understood is answered with what
+//! The calls of the supervisor's own tools. Arguments are read strictly: a call that is not understood is answered with what
 //! is accepted, and does nothing.
 
 mod handles;
+mod plan;
 mod run;
+mod talk;
 mod waiting;
 
 use super::Core;
-use super::catalogue::{AWAIT, KILL, LIST, RUN, STATUS};
+use super::catalogue;
 use crate::action::Actions;
 use crate::error::Refusal;
 use crate::id::NodeId;
@@ -34,8 +36,7 @@ impl Core {
             self.answer(node, id, true, &why, out);
             return;
         }
-        let known = [RUN, AWAIT, STATUS, LIST, KILL].contains(&request.name.as_str());
-        if !run.delegates || !known {
+        if !run.offered.contains(&request.name) {
             // The same words for a tool that does not exist and one that is not offered here.
             let name = json::preview(request.name, limits::PREVIEW_BYTES);
             let why = json!({ "error": { "gate": "tool", "message": format!("unknown tool {name}") } });
@@ -50,12 +51,23 @@ impl Core {
     fn dispatch(&mut self, node: NodeId, request: ToolRequest, out: &mut Actions) -> Result<(), Refusal> {
         let args = json::object(&request.args.0, limits::ARGUMENT_BYTES, limits::ARGUMENT_DEPTH)
             .map_err(|problem| arguments(problem.to_string()))?;
+        let id = request.id;
         match request.name.as_str() {
-            RUN => self.subagent_run(node, request.id, request.call_id, &args, out),
-            AWAIT => self.subagent_await(node, request.id, &args, out),
-            STATUS => self.subagent_status(node, request.id, &args, out),
-            LIST => self.subagent_list(node, request.id, &args, out),
-            _ => self.subagent_kill(node, request.id, &args, out),
+            catalogue::RUN => self.subagent_run(node, id, request.call_id, &args, out),
+            catalogue::AWAIT => self.subagent_await(node, id, &args, out),
+            catalogue::STATUS => self.subagent_status(node, id, &args, out),
+            catalogue::LIST => self.subagent_list(node, id, &args, out),
+            catalogue::KILL => self.subagent_kill(node, id, &args, out),
+            catalogue::SEND => self.subagent_send(node, id, &args, out),
+            catalogue::STEER => self.subagent_steer(node, id, &args, out),
+            catalogue::FINISH => self.subagent_finish(node, id, &args, out),
+            catalogue::RETIRE => self.subagent_retire(node, id, &args, out),
+            catalogue::PLAN_CREATE => self.plan_create(node, id, &args, out),
+            catalogue::PLAN_GET => self.plan_get(node, id, &args, out),
+            catalogue::PLAN_UPDATE => self.plan_update(node, id, &args, out),
+            catalogue::OVERVIEW => self.overview(node, id, &args, out),
+            // `finish` ends a turn inside the loop and never comes up here.
+            other => Err(arguments(format!("{other} is not called this way"))),
         }
     }
 }

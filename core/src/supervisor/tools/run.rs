@@ -7,15 +7,16 @@ use crate::error::Refusal;
 use crate::id::{Handle, NodeId, RunId};
 use crate::json;
 use crate::limits;
+use crate::plan::Change;
 use crate::policy::grant::Grant;
 use crate::policy::registry::{self, Names};
 use crate::run::{Request, Waiter, nice};
 use crate::supervisor::catalogue::delegation_tools;
-use crate::supervisor::spawn::Plan;
+use crate::supervisor::spawn::{Plan, Right};
 use crate::supervisor::{Core, ms};
 use crate::time::Duration;
 use crate::wire::Encoder;
-use crate::wire::message::{Down, Mode, Role, RunLimits, Server, Spawn, Trace, VERSION};
+use crate::wire::message::{Down, Mode, Model, Role, RunLimits, Server, Spawn, Trace, VERSION};
 use serde_json::{Map, Value};
 
 /// Room left in the first frame for values that the host puts in.
@@ -32,8 +33,16 @@ impl Core {
     ) -> Result<(), Refusal> {
         let args = RunArgs::read(object);
         let granted = self.narrowed(node, &args);
-        let mut payload = self.payload(node, &args, &granted);
-        let mut problems = granted.problems;
+        let mut problems = granted.problems.clone();
+        let model = match self.model_for(node, args.model.as_deref()) {
+            Ok(choice) => choice.clone(),
+            Err(problem) => {
+                problems.push(problem);
+                self.config.model.clone()
+            }
+        };
+        problems.extend(self.wrong_item(args.plan_item));
+        let mut payload = self.payload(node, &args, &granted, model.model);
         problems.extend(too_large(&payload));
         let (depth, principal) =
             self.runs.get(&node).map(|r| (r.record.depth, r.record.principal.clone())).unwrap_or_default();
@@ -42,10 +51,11 @@ impl Core {
             args: &args,
             requester_depth: depth,
             draining: self.drain.is_some(),
+            may_wait: self.is_worker(node),
             problems: &problems,
             live: &mut live,
         };
-        let permit = self.admission.admit(applicant, self.now.mono)?;
+        let verdict = self.admission.admit(applicant, self.now.mono)?;
         // Names are minted only now: a refusal uses up no handle.
         let (run_id, trace) = self.mint_names(Some(node));
         payload.run_id = run_id;
@@ -54,15 +64,18 @@ impl Core {
         let mode = payload.mode;
         let walls = self.walls(&args);
         let plan = Plan {
-            permit: Some(permit),
+            right: Right::Subagent(verdict),
             parent: Some(node),
             call_id: Some(call_id),
             principal,
             grant: granted.grant,
             walls,
+            priority: args.priority.unwrap_or(self.config.defaults.priority),
+            price: model.price,
             payload,
         };
         let child = self.begin(plan, out);
+        self.bind_item(args.plan_item, child);
         if let Some(run) = self.run(child) {
             run.waiters.push(Waiter { node, request: id });
         }
@@ -70,6 +83,26 @@ impl Core {
             run.requests.insert(id, Request::Run { child, sync: mode == Mode::Sync });
         }
         Ok(())
+    }
+
+    fn wrong_item(&self, item: Option<u32>) -> Option<String> {
+        let item = item?;
+        match &self.plan {
+            Some(plan) if plan.has(item) => None,
+            Some(plan) => {
+                Some(format!("plan_item: there is no item {item}; accepted are 1 to {}", plan.items.len()))
+            }
+            None => Some("plan_item: there is no plan; plan_create makes one".to_owned()),
+        }
+    }
+
+    /// The plan's item settles when the run ends.
+    fn bind_item(&mut self, item: Option<u32>, node: NodeId) {
+        let bind = self.runs.get(&node).and_then(|run| run.record.handle);
+        if let (Some(plan), Some(item)) = (&mut self.plan, item) {
+            // There is such an item: the gate has looked.
+            let _bound = plan.update(item, Change { bind, ..Change::default() });
+        }
     }
 
     /// What the caller may give of what it has itself (S3.6), and what is wrong with what it named.
@@ -122,7 +155,7 @@ impl Core {
     }
 
     /// What the child will be handed, still without the names that admission mints.
-    fn payload(&mut self, node: NodeId, args: &RunArgs, granted: &Narrowed) -> Spawn {
+    fn payload(&mut self, node: NodeId, args: &RunArgs, granted: &Narrowed, model: Model) -> Spawn {
         let depth = self.runs.get(&node).map_or(0, |r| r.record.depth) + 1;
         let names = granted.names.names.iter();
         let names = names.filter(|n| granted.servers.iter().any(|s| s.name == n.server)).cloned().collect();
@@ -145,12 +178,12 @@ impl Core {
             instruction: args.instruction.clone().unwrap_or_default(),
             context: args.context.clone(),
             output_contract: args.output_contract.clone(),
-            output_schema: None,
+            output_schema: args.output_schema.clone(),
             servers: granted.servers.clone(),
             tools: granted.grant.to_patterns(),
             names,
             own_tools: if delegates { delegation_tools() } else { Vec::new() },
-            model: self.config.model.model.clone(),
+            model,
             limits: self.run_limits(args),
             log_level: self.config.log_level.clone(),
         }

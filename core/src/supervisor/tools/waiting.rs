@@ -6,6 +6,7 @@ use crate::bytes::Json;
 use crate::error::Refusal;
 use crate::id::NodeId;
 use crate::limits;
+use crate::run::warm::Known;
 use crate::run::{Request, Run, Waiter};
 use crate::supervisor::Core;
 use crate::time::Duration;
@@ -20,10 +21,13 @@ impl Core {
         args: &Map<String, Value>,
         out: &mut Actions,
     ) -> Result<(), Refusal> {
-        let Asked { handles, single, any, timeout } = Asked::read(args)?;
+        let Asked { handles, single, any, timeout, message } = Asked::read(args)?;
         let nodes = handles.iter().map(|h| self.owned(node, h)).collect::<Result<Vec<_>, _>>()?;
         if let Some(above) = nodes.iter().find(|n| self.subtree(**n).contains(&node)) {
             return Err(self.waits_for_itself(*above));
+        }
+        if let (Some(message), [of]) = (message, nodes.as_slice()) {
+            return self.await_turn(node, id, *of, message, timeout, out);
         }
         if let Some(value) = self.awaited(&nodes, any, single, false) {
             self.answer_json(node, id, false, value, out);
@@ -41,6 +45,51 @@ impl Core {
         // A timeout of zero is over now.
         self.give_up_awaits(node, out);
         Ok(())
+    }
+
+    /// Waits for one turn of a warm run.
+    fn await_turn(
+        &mut self,
+        node: NodeId,
+        id: u64,
+        of: NodeId,
+        message: u64,
+        timeout: Option<Duration>,
+        out: &mut Actions,
+    ) -> Result<(), Refusal> {
+        if self.runs.get(&of).is_none_or(|run| run.warm.is_none()) {
+            return Err(arguments("message_id: only a warm run has turns; leave it out".into()));
+        }
+        let until = timeout.map(|t| self.now.mono + t);
+        if let Some(run) = self.run(of) {
+            run.waiters.push(Waiter { node, request: id });
+        }
+        if let Some(run) = self.run(node) {
+            run.requests.insert(id, Request::Turn { node: of, message, until });
+        }
+        self.tell(node, id, out);
+        self.give_up_awaits(node, out);
+        Ok(())
+    }
+
+    /// What a turn gave, or that it never will give anything; `None` while it is to come.
+    pub(in crate::supervisor) fn turn_result(&self, node: NodeId, message: u64) -> Option<(bool, Json)> {
+        let run = self.runs.get(&node)?;
+        let warm = run.warm.as_ref()?;
+        match warm.known(message) {
+            Known::Ended(object) => return Some((false, object.clone())),
+            // Its turn may end with the run: the outcome tells, once it is final.
+            Known::Coming if self.final_object(node).is_none() => return None,
+            Known::Coming | Known::Not => {}
+        }
+        let handle = run.record.handle.map(|h| h.to_string()).unwrap_or_default();
+        let status = run.record.status.name();
+        let how =
+            if run.outcome.is_decided() { format!(", which has ended as {status}") } else { String::new() };
+        let message = format!(
+            "no result of message {message} of {handle}{how}: it had no turn, or its result is no longer kept"
+        );
+        Some((true, Json::of(&json!({ "error": { "gate": "message", "message": message } }))))
     }
 
     /// A run that awaits itself, or a run it is below, would wait for its own end.
@@ -98,11 +147,25 @@ impl Core {
         let over: Vec<u64> = run
             .requests
             .iter()
-            .filter(|(_, r)| matches!(r, Request::Await { until: Some(at), .. } if *at <= now))
+            .filter(|(_, r)| match r {
+                Request::Await { until, .. } | Request::Turn { until, .. } => {
+                    until.is_some_and(|at| at <= now)
+                }
+                Request::Run { .. } | Request::Kill { .. } => false,
+            })
             .map(|(id, _)| *id)
             .collect();
         for request in over {
             let asked = self.runs.get(&node).and_then(|run| run.requests.get(&request));
+            if let Some(Request::Turn { node: of, message, .. }) = asked {
+                let (of, message) = (*of, *message);
+                let mut value = self.runs.get(&of).map_or(Value::Null, Run::unfinished);
+                value["message_id"] = message.into();
+                value["timed_out"] = true.into();
+                self.answer(node, request, false, &value, out);
+                self.wait_no_longer(&[of], Waiter { node, request });
+                continue;
+            }
             let Some(Request::Await { nodes, any, single, .. }) = asked else { continue };
             let (any, single) = (*any, *single);
             let nodes = nodes.clone();
@@ -130,11 +193,13 @@ struct Asked {
     single: bool,
     any: bool,
     timeout: Option<Duration>,
+    /// One turn of a warm run.
+    message: Option<u64>,
 }
 
 impl Asked {
     fn read(args: &Map<String, Value>) -> Result<Asked, Refusal> {
-        accept_only(args, &["handle", "handles", "until", "timeout"])?;
+        accept_only(args, &["handle", "handles", "until", "timeout", "message_id"])?;
         let any = match args.get("until").map(Value::as_str) {
             None | Some(Some("all")) => false,
             Some(Some("any")) => true,
@@ -148,7 +213,19 @@ impl Asked {
                     .ok_or_else(|| arguments(format!("timeout: accepted is {}", units::DURATIONS)))?,
             ),
         };
-        Ok(Asked { handles: handles(args)?, single: args.contains_key("handle"), any, timeout })
+        let single = args.contains_key("handle");
+        let message = match args.get("message_id") {
+            None | Some(Value::Null) => None,
+            Some(value) => match value.as_u64().filter(|_| single) {
+                Some(message) => Some(message),
+                None => {
+                    return Err(arguments(
+                        "message_id: accepted is a message's number, beside `handle`".into(),
+                    ));
+                }
+            },
+        };
+        Ok(Asked { handles: handles(args)?, single, any, timeout, message })
     }
 }
 

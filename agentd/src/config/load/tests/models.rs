@@ -323,6 +323,7 @@ fn models_that_cannot_be_read() {
         ("models: {a: }", "intelligence.models.a", "expected a map"),
         ("models: {a: {model: x, price: 1}}", "intelligence.models.a.price", "no such key"),
         ("models: {m: {model: x}}", "intelligence.models.m", "also the agent's own model"),
+        ("models: {inherit: {model: x}}", "intelligence.models.inherit", "of the run that asks"),
         ("models: {a: {dialect: mock}}", "intelligence.models.a.endpoints", "is required"),
     ] {
         let own = if more.starts_with("model:") { "" } else { "model: m, " };
@@ -340,7 +341,7 @@ fn models_that_cannot_be_read() {
             "intelligence: {{dialect: mock, endpoints: [\"mock:builtin\"], models: {{small: {{}}}}}}\n{text}\n"
         );
         let told = render(&folder(&text).problems());
-        assert!(told.contains(words) && told.contains("accepted: small"), "{told}");
+        assert!(told.contains(words) && told.contains("accepted: small, inherit"), "{told}");
     }
 }
 

@@ -1,0 +1,174 @@
+//! The drain, and the end of the daemon: nothing is left, every outcome final and every process gone.
+
+use super::conversation::Phase;
+use super::{Core, daemon_note, ms};
+use crate::action::{Action, Actions, Costliest};
+use crate::event::SupervisorSignal;
+use crate::id::NodeId;
+use crate::machine::Deadline;
+use crate::note::Level;
+use crate::record::{Status, UsageSum};
+use crate::run::ladder::Push;
+use crate::run::process::Process;
+use crate::run::{Ending, Request, Run};
+use crate::time::Instant;
+use crate::wire::message::{Mode, Role};
+
+/// A drain in progress.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Drain {
+    signal: SupervisorSignal,
+    since: Instant,
+    until: Instant,
+    /// What was left has been killed.
+    forced: bool,
+}
+
+impl Core {
+    /// The supervisor got a signal: the first begins a drain, a second ends it at once.
+    pub(super) fn signalled(&mut self, signal: SupervisorSignal, out: &mut Actions) {
+        match (signal, self.drain) {
+            (SupervisorSignal::Hup, _) => {
+                out.push(
+                    daemon_note(Level::Info, "reload.ignored")
+                        .with("why", "a one-shot run does not reload")
+                        .into(),
+                );
+            }
+            (SupervisorSignal::Term | SupervisorSignal::Int, Some(_)) => self.force_drain(out),
+            (SupervisorSignal::Term | SupervisorSignal::Int, None) => self.begin_drain(signal, out),
+        }
+    }
+
+    fn begin_drain(&mut self, signal: SupervisorSignal, out: &mut Actions) {
+        let now = self.now.mono;
+        let until = now + self.config.drain_timeout;
+        self.drain = Some(Drain { signal, since: now, until, forced: false });
+        out.push(
+            daemon_note(Level::Info, "drain.start")
+                .with("signal", signal_word(signal))
+                .with("live", self.busy.len())
+                .with("timeout_ms", ms(self.config.drain_timeout))
+                .into(),
+        );
+        self.end_conversation(out);
+        // A warm run never ends by itself, and what waits for a permit will not get one any more.
+        let subagent = |run: &Run| run.record.role == Role::Subagent;
+        let warm = |run: &Run| run.record.mode == Mode::Warm || matches!(run.process, Process::Held { .. });
+        for node in self.busy_with(|run| subagent(run) && warm(run)) {
+            self.stop(node, Push::Ask, out);
+        }
+    }
+
+    /// What is due of a drain.
+    pub(super) fn tick_drain(&mut self, out: &mut Actions) {
+        if self.drain.is_some_and(|d| !d.forced && d.until <= self.now.mono) {
+            self.force_drain(out);
+        }
+    }
+
+    /// When a drain's time is up.
+    pub(super) fn drain_due(&self) -> Option<Deadline> {
+        self.drain.filter(|d| !d.forced).map(|d| Deadline { at: d.until, why: "the drain" })
+    }
+
+    /// Time is up, or a second signal came: the rest is killed.
+    fn force_drain(&mut self, out: &mut Actions) {
+        let Some(drain) = &mut self.drain else { return };
+        if std::mem::replace(&mut drain.forced, true) {
+            return;
+        }
+        let all = self.busy_with(|_| true);
+        out.push(daemon_note(Level::Warn, "drain.forced").with("live", all.len()).into());
+        for node in all {
+            self.stop(node, Push::Force, out);
+        }
+    }
+
+    /// Stops a run for a drain: `parked`, for the next start to take up, except what a turn was waiting on and
+    /// the turn itself, which are asked for again when the turn is (S9.6).
+    pub(super) fn stop(&mut self, node: NodeId, push: Push, out: &mut Actions) {
+        let waited_on = self.runs.get(&node).is_some_and(|run| {
+            run.record.role == Role::Worker
+                || run.waiters.iter().any(|w| {
+                    let asked = self.runs.get(&w.node).and_then(|r| r.requests.get(&w.request));
+                    matches!(asked, Some(Request::Run { child, sync: true }) if *child == node)
+                })
+        });
+        let (status, why) = match (waited_on, self.drain.is_some()) {
+            (true, _) => (Status::Cancelled, "stopped by a drain"),
+            (false, true) => (Status::Parked, "stopped by a drain; the next start takes it up"),
+            (false, false) => (Status::Parked, "stopped when the conversation that started it was over"),
+        };
+        self.decide(node, Ending::without_result(status, why), out);
+        self.push_ladder(node, push, out);
+    }
+
+    /// Runs that are not over yet, of which `which` holds.
+    pub(super) fn busy_with(&self, which: impl Fn(&Run) -> bool) -> Vec<NodeId> {
+        self.busy.iter().filter(|n| self.runs.get(n).is_some_and(&which)).copied().collect()
+    }
+
+    /// The last action ever, once everything has come to rest.
+    pub(super) fn exit_if_done(&mut self, out: &mut Actions) {
+        let over = self.config.one_shot && self.conversation.was_asked();
+        if !self.busy.is_empty() || !(over || self.drain.is_some()) {
+            return;
+        }
+        if let Some(drain) = self.drain {
+            let took = ms(self.now.mono.since(drain.since));
+            out.push(daemon_note(Level::Info, "drain.done").with("after_ms", took).into());
+        }
+        debug_assert!(!matches!(self.conversation.phase, Phase::Turn(_)), "a turn without its answer");
+        debug_assert!(self.runs.values().all(|r| matches!(r.process, Process::Gone)));
+        self.exited = true;
+        out.push(Action::Exit {
+            interrupted: self.drain.map(|d| d.signal),
+            leaked: self.leaked,
+            usage: self.conversation_usage(),
+            costliest: self.costliest(),
+        });
+    }
+
+    /// What the conversation and everything below it used.
+    pub(super) fn conversation_usage(&self) -> UsageSum {
+        let mut sum = self.conversation.spent;
+        for run in self.runs.values().filter(|run| run.record.role == Role::Worker) {
+            sum.own.add(&run.record.usage);
+            sum.subtree.add(&run.subtree);
+        }
+        sum
+    }
+
+    /// The run that used most by itself: by money where any was priced, else by tokens.
+    fn costliest(&self) -> Option<Costliest> {
+        let subagents = self.runs.values().filter_map(as_costliest);
+        subagents.chain(self.costliest).max_by_key(weight)
+    }
+
+    /// A run leaves the table for good: what only it knew of the sums is kept.
+    pub(super) fn keep_sums_of(&mut self, run: &Run) {
+        if run.record.role == Role::Worker {
+            self.conversation.spent.own.add(&run.record.usage);
+            self.conversation.spent.subtree.add(&run.subtree);
+        }
+        self.costliest = as_costliest(run).into_iter().chain(self.costliest).max_by_key(weight);
+    }
+}
+
+fn as_costliest(run: &Run) -> Option<Costliest> {
+    run.record.handle.map(|handle| Costliest { handle, own: run.record.usage })
+}
+
+/// Of two that used the same, the earlier.
+fn weight(run: &Costliest) -> (u64, u64, std::cmp::Reverse<u64>) {
+    (run.own.usd.nanos(), run.own.both(), std::cmp::Reverse(run.handle.0))
+}
+
+fn signal_word(signal: SupervisorSignal) -> &'static str {
+    match signal {
+        SupervisorSignal::Term => "SIGTERM",
+        SupervisorSignal::Int => "SIGINT",
+        SupervisorSignal::Hup => "SIGHUP",
+    }
+}

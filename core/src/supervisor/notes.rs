@@ -1,0 +1,109 @@
+//! What an ended run means to the conversation: its plan settles, and with `agent.wake_on: [subagent_result]` it is
+//! told (S8.4).
+
+use super::Core;
+use crate::action::Actions;
+use crate::id::NodeId;
+use crate::limits;
+use crate::record::Status;
+use crate::run::{Ending, Request};
+use crate::wire::Down;
+use crate::wire::message::{Role, Text};
+use serde_json::Value;
+
+impl Core {
+    /// A subagent's outcome is final. Call it before its waiters are told: one whose result is a call's own answer
+    /// needs no note besides.
+    pub(super) fn conversation_learns(&mut self, node: NodeId, out: &mut Actions) {
+        let Some(run) = self.runs.get(&node) else { return };
+        let (Some(handle), Role::Subagent) = (run.record.handle, run.record.role) else { return };
+        let status = run.record.status;
+        let cause = run.record.error.clone().unwrap_or_else(|| status.name().to_owned());
+        if let Some(plan) = &mut self.plan {
+            plan.settle(handle, (status != Status::Completed).then_some(cause.as_str()));
+        }
+        let Some(run) = self.runs.get(&node) else { return };
+        let answered = run.waiters.iter().any(|waiter| {
+            let asked = self.runs.get(&waiter.node).and_then(|r| r.requests.get(&waiter.request));
+            self.is_worker(waiter.node)
+                && matches!(asked, Some(Request::Run { .. } | Request::Await { .. } | Request::Kill { .. }))
+        });
+        if !answered {
+            let ending = Ending {
+                status,
+                result: run.record.result.clone(),
+                partial: run.record.partial,
+                error: run.record.error.clone(),
+            };
+            self.note_to_conversation(node, status, &ending, out);
+        }
+    }
+
+    /// Tells the conversation of an ended run or turn, if it wants to be told: in the turn in hand, else by a turn
+    /// of its own.
+    pub(super) fn note_to_conversation(
+        &mut self,
+        node: NodeId,
+        status: Status,
+        ending: &Ending,
+        out: &mut Actions,
+    ) {
+        let Some(handle) = self.runs.get(&node).and_then(|run| run.record.handle) else { return };
+        if !self.config.wake_on_results || self.drain.is_some() {
+            return;
+        }
+        let gist = match (&ending.result, &ending.error) {
+            (Value::Null, Some(error)) => error.clone(),
+            (Value::String(text), _) => text.clone(),
+            (Value::Null, None) => "no result".to_owned(),
+            (value, _) => value.to_string(),
+        };
+        let text = shortened(&format!("subagent {handle} {}: {gist}", status.name()));
+        let at_work = self.conversation.at_work();
+        // A worker that takes no more steers, or is about to end, leaves it for the next turn.
+        let told = at_work.is_some_and(|worker| self.steer(worker, text.clone(), out).is_ok());
+        if !told && !self.config.one_shot {
+            self.note_as_prompt(&text, out);
+        }
+    }
+
+    /// Sends a text to be told at the run's next step.
+    pub(super) fn steer(&mut self, node: NodeId, text: String, out: &mut Actions) -> Result<u64, String> {
+        let Some(run) = self.run(node) else { return Err("it has ended".to_owned()) };
+        if run.steers.len() >= limits::STEERS {
+            return Err(format!("{} steers wait to be taken already", limits::STEERS));
+        }
+        let id = run.next_text();
+        run.steers.insert(id);
+        let told = self.tell_child(node, Down::Steer(Text { id, text }), out);
+        if told.is_err()
+            && let Some(run) = self.run(node)
+        {
+            run.steers.remove(&id);
+        }
+        told.map(|()| id)
+    }
+}
+
+/// At most [`limits::NOTE_CHARS`] characters, on one line, marked where it was cut.
+fn shortened(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if line.chars().count() <= limits::NOTE_CHARS {
+        return line;
+    }
+    let head: String = line.chars().take(limits::NOTE_CHARS - 1).collect();
+    format!("{head}…")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_note_has_four_hundred_characters_at_most() {
+        assert_eq!(shortened("subagent sub-1 completed: a\n b"), "subagent sub-1 completed: a b");
+        let long = shortened(&"ü".repeat(900));
+        assert_eq!((long.chars().count(), long.ends_with('…')), (400, true));
+        assert_eq!(shortened(&"x".repeat(400)), "x".repeat(400));
+    }
+}
