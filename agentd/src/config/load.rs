@@ -61,7 +61,7 @@ pub fn load(sources: &Sources) -> Result<Loaded, Vec<Problem>> {
     match provider::implied(&secrets, &trees, of_files) {
         Ok(tree) => trees.splice(0..0, tree).for_each(drop),
         Err(problem) if files.is_empty() => {
-            problems.push(problem);
+            problems.push(*problem);
             return Err(sorted(problems));
         }
         // That the dialect is missing is found below, with what else is wrong with the files.

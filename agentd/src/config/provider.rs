@@ -34,7 +34,11 @@ pub(crate) fn keys() -> [&'static str; 2] {
 
 /// The dialect that the only key in the environment stands for, as a tree to lay the others on; nothing when a text
 /// names a dialect, or when a file or variable (the first `of_files` trees) names endpoints of its own.
-pub(crate) fn implied(secrets: &Secrets, trees: &[Node], of_files: usize) -> Result<Option<Node>, Problem> {
+pub(crate) fn implied(
+    secrets: &Secrets,
+    trees: &[Node],
+    of_files: usize,
+) -> Result<Option<Node>, Box<Problem>> {
     let names = |tree: &Node, key| {
         let intelligence = tree.entry("intelligence").map(|entry| &entry.node);
         intelligence.and_then(|node| node.entry(key)).is_some_and(|entry| !entry.node.is_null())
@@ -54,7 +58,8 @@ pub(crate) fn implied(secrets: &Secrets, trees: &[Node], of_files: usize) -> Res
             let keys: Vec<&str> = many.iter().map(|provider| provider.key).collect();
             let message = format!("{} are set, and nothing says which provider is meant", keys.join(" and "));
             let hint = "give --dialect anthropic or --dialect openai, or write intelligence.dialect";
-            Err(Problem::of_file("", Code::Missing, message).key("intelligence.dialect").hint(hint))
+            let problem = Problem::of_file("", Code::Missing, message).key("intelligence.dialect");
+            Err(Box::new(problem.hint(hint)))
         }
     }
 }

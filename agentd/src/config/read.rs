@@ -171,7 +171,8 @@ impl Reader<'_> {
         if !models.contains(&name.as_str()) {
             let path = "subagents.defaults.model";
             let fault = format!("there is no model {:?} in intelligence.models", clip(&name));
-            let problem = Problem::at(&node.place, path, Code::InvalidValue, fault).accepted(models.join(", "));
+            let problem =
+                Problem::at(&node.place, path, Code::InvalidValue, fault).accepted(models.join(", "));
             self.problems.push(match nearest(&name, models.iter().copied()) {
                 Some(near) => problem.hint(format!("did you mean {near}?")),
                 None => problem

@@ -19,7 +19,8 @@ fn holds_a_canary(bytes: &[u8]) -> bool {
 
 /// A fake server whose variables are secrets.
 fn server_with_secrets() -> String {
-    let options = Options { modes: vec![Mode::Ok], log: Some("fake.log".into()), pids: None, ready_file: None };
+    let options =
+        Options { modes: vec![Mode::Ok], log: Some("fake.log".into()), pids: None, ready_file: None };
     let env = json!({"A": format!("x-{{{{secret:OF_A_VARIABLE}}}}"), "B": "{{secret-file:key}}"});
     json!({"name": "fake", "command": FAKE, "args": options.args(), "cwd": ".", "env": env}).to_string()
 }
@@ -50,7 +51,9 @@ fn a_secret_is_seen_by_its_server_and_by_nobody_else() {
     let folder = tempfile::tempdir().expect("a folder");
     let journal = folder.path().join("journal");
     let running = run(&playbook([
-        Rule::worker().turn(1).calls([call("echo", json!({"text": "{{secret:OF_A_VARIABLE}}"}))]),
+        Rule::worker()
+            .turn(1)
+            .calls([call("echo", json!({"text": "{% raw %}{{secret:OF_A_VARIABLE}}{% endraw %}"}))]),
         Rule::worker().turn(2).calls([call("sleep", json!({"ms": 60_000}))]),
     ]))
     .config(&servers(&[server_with_secrets()]))
@@ -60,11 +63,15 @@ fn a_secret_is_seen_by_its_server_and_by_nobody_else() {
     .env("OF_A_VARIABLE", OF_A_VARIABLE)
     .env("AGENTD_INTELLIGENCE_TOKEN", OF_A_MODEL)
     .start("What is {{secret:OF_A_VARIABLE}}?");
-    running.wait_for_event("tool.call", |event| event["tool"] == "echo");
+    running.wait_for_event("tool.call", |event| event["name"] == "echo");
     assert_clean(&running);
     running.signal(rustix::process::Signal::TERM);
     let ended = running.wait();
-    assert!(!holds_a_canary(ended.log().as_bytes()) && !holds_a_canary(ended.stdout.as_bytes()), "{}", ended.log());
+    assert!(
+        !holds_a_canary(ended.log().as_bytes()) && !holds_a_canary(ended.stdout.as_bytes()),
+        "{}",
+        ended.log()
+    );
     let heard = ended.file("fake.log");
     assert!(heard.contains("{{secret:OF_A_VARIABLE}}") && !holds_a_canary(heard.as_bytes()), "{heard}");
     let journal = fs::read(&journal).expect("a journal");
