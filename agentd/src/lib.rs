@@ -13,6 +13,7 @@ pub mod log;
 mod poll;
 pub mod secrets;
 pub mod supervise;
+pub mod tree;
 
 use std::process::ExitCode;
 

@@ -94,7 +94,7 @@ mod tests {
             evidence: Default::default(),
             attempt: 1,
         };
-        Outcome { result: Some(result), fault, interrupted: signal, leaked: 0 }
+        Outcome { result: Some(result), fault, interrupted: signal, leaked: 0, costliest: None }
     }
 
     #[test]
@@ -126,7 +126,7 @@ mod tests {
                 "{status:?} {fault:?} {signal:?}"
             );
         }
-        let none = Outcome { result: None, fault: None, interrupted: Some(Int), leaked: 0 };
+        let none = Outcome { result: None, fault: None, interrupted: Some(Int), leaked: 0, costliest: None };
         assert_eq!(super::code(&none), 130);
     }
 }

@@ -5,6 +5,8 @@ use super::{RunArgs, exit};
 use crate::config::{self, Code, Flags, Loaded, LogFormat, Problem, Severity, Sources};
 use crate::log::Format;
 use crate::supervise::{self, Outcome, Supervisor};
+use crate::tree;
+use agentd_core::note::Level;
 use agentd_core::record::{ResultObject, Status};
 use std::io::{self, IsTerminal, Read};
 
@@ -31,20 +33,26 @@ pub(super) fn run(args: RunArgs) -> u8 {
         Ok(prompt) => prompt,
         Err(said) => return usage(&format!("agentd: {said}\n")),
     };
+    let terminal = io::stderr().is_terminal();
+    // Who asks for the log wants the log; anybody else at a terminal gets the tree, and what it does not show.
+    let tree = loaded.settings.log_format.is_none()
+        && loaded.settings.log_level <= Level::Info
+        && tree::fits_stderr();
     let format = match loaded.settings.log_format {
         Some(LogFormat::Json) => Format::Json,
         Some(LogFormat::Text) => Format::Text,
-        None if io::stderr().is_terminal() => Format::Text,
+        None if tree => Format::Ends,
+        None if terminal => Format::Text,
         None => Format::Json,
     };
-    match Supervisor::start(loaded, format) {
+    match Supervisor::start(loaded, format, tree) {
         Ok(supervisor) => answered(supervisor, prompt, format, json),
         Err(error) => not_started(&error),
     }
 }
 
 fn answered(mut supervisor: Supervisor, prompt: String, format: Format, json: bool) -> u8 {
-    let mut printing = Printing::default();
+    let mut printing = Printing::beside(supervisor.screen());
     // The object is printed at the end, when its sums are final.
     let ran = supervisor.run(prompt, &mut |result| {
         if !json {
@@ -58,7 +66,7 @@ fn answered(mut supervisor: Supervisor, prompt: String, format: Format, json: bo
             return answer::failed(supervisor, &error);
         }
     };
-    if format == Format::Text {
+    if format != Format::Json {
         afterword(&outcome).into_iter().for_each(|line| supervisor.print(line));
     }
     let printed = match &outcome.result {
@@ -126,7 +134,7 @@ fn afterword(outcome: &Outcome) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(result) = &outcome.result {
         lines.extend(trouble(result));
-        lines.push(answer::cost(result));
+        lines.push(answer::cost(result, outcome.costliest));
     }
     if outcome.leaked > 0 {
         lines.push(format!(

@@ -145,6 +145,10 @@ fn what_is_written_is_read_back() {
     let mut expected = config();
     let Transport::Stdio(stdio) = &mut expected.servers[0].transport else { panic!() };
     stdio.env.insert("TOKEN".into(), "(not recorded)".into());
+    let far = expected.models.get_mut("far").expect("it is there");
+    let Dialect::Anthropic(remote) = &mut far.model.dialect else { panic!() };
+    remote.endpoints[0].token = Some("(not recorded)".into());
+    remote.headers.insert("x-api-key".into(), "(not recorded)".into());
     assert_eq!(header.config, expected);
     let mode = fs::metadata(folder.path()).expect("there").permissions().mode();
     assert_eq!(mode & 0o777, 0o600);

@@ -253,7 +253,8 @@ fn the_documents_list_every_event() {
 }
 
 /// Dotted names in the sources that are no log events, but tools of the supervisor (`subagent.kill` is both).
-const NOT_EVENTS: [&str; 4] = ["subagent.await", "subagent.list", "subagent.run", "subagent.status"];
+const NOT_EVENTS: [&str; 5] =
+    ["subagent.await", "subagent.list", "subagent.run", "subagent.send", "subagent.status"];
 
 #[test]
 fn the_list_of_events_is_what_the_sources_log() {
