@@ -7,6 +7,7 @@ mod scalars;
 
 pub(crate) use forms::{dollars, is_secret_header};
 
+use super::hide::looks_secret;
 use super::hint;
 use super::nearest::nearest;
 use super::problem::{Code, Problem};
@@ -191,6 +192,13 @@ impl Checker<'_> {
     fn map<'n>(&mut self, node: &'n Node, shape: &Shape, path: &str) -> &'n [Entry] {
         match &node.value {
             Value::Map(entries) => entries,
+            Value::Scalar(_) if matches!(shape, Shape::Headers) && !node.is_null() => {
+                // Not quoted: it may be a whole header with its key.
+                let problem =
+                    Problem::at(&node.place, path, Code::WrongType, "expected a map, saw one value");
+                self.problems.push(problem.accepted(shape.accepted()));
+                &[]
+            }
             Value::Scalar(_) | Value::List(_) => {
                 if !node.is_null() {
                     self.wrong_type(node, path, "a map", &shape.accepted());
@@ -206,6 +214,9 @@ impl Checker<'_> {
         let near = nearest(&entry.key, keys.iter().map(|key| key.name));
         self.problems.push(match near {
             Some(name) => problem.hint(format!("did you mean {name}?")),
+            None if looks_secret(&entry.key) && keys.iter().any(|key| matches!(key.shape, Shape::Secret)) => {
+                problem.hint(format!("a key is called token here: {}", hint::SECRET))
+            }
             None => match elsewhere(&entry.key) {
                 Some(path) => problem.hint(format!("there is a key {path}")),
                 None => problem,

@@ -2,6 +2,7 @@
 //! there is a mistake of its own; the output of `check` ends up in places a configuration does not.
 
 use super::check::is_secret_header;
+use super::nearest::nearest;
 use super::schema::{self, Key, Shape};
 use super::tree::{Node, Value};
 use crate::secrets::reference;
@@ -14,8 +15,10 @@ pub(crate) fn hide(root: &Node) {
 fn section(node: &Node, keys: &'static [Key]) {
     let Value::Map(entries) = &node.value else { return };
     for entry in entries {
-        if let Some(key) = keys.iter().find(|key| key.name == entry.key) {
-            value(&entry.node, key);
+        match keys.iter().find(|key| key.name == entry.key) {
+            Some(key) => value(&entry.node, key),
+            None if looks_secret(&entry.key) => whole(&entry.node),
+            None => {}
         }
     }
 }
@@ -27,24 +30,39 @@ fn value(node: &Node, key: &Key) {
         (Shape::Maps { each, .. }, Value::Map(entries)) => {
             entries.iter().for_each(|entry| section(&entry.node, each));
         }
-        (Shape::Secret, Value::Scalar(scalar)) if !is_reference(&scalar.text) => node.place.hide(),
         (Shape::Headers, Value::Map(entries)) => {
-            for entry in entries.iter().filter(|entry| is_secret_header(&entry.key)) {
-                if !matches!(&entry.node.value, Value::Scalar(scalar) if is_reference(&scalar.text)) {
-                    entry.node.place.hide();
-                }
-            }
+            let secret = entries.iter().filter(|entry| is_secret_header(&entry.key));
+            secret.for_each(|entry| whole(&entry.node));
         }
-        // A password in an address.
+        (Shape::Secret | Shape::Headers, _) => whole(node),
+        // A password in an address, or a key in its query.
         (Shape::Texts, Value::List(items)) if key.name == "endpoints" => {
-            let with_user = |item: &&Node| matches!(&item.value, Value::Scalar(s) if s.text.contains('@'));
-            items.iter().filter(with_user).for_each(|item| item.place.hide());
+            let telling =
+                |item: &&Node| matches!(&item.value, Value::Scalar(s) if s.text.contains(['@', '?']));
+            items.iter().filter(telling).for_each(whole);
+        }
+        (Shape::Texts, Value::Scalar(scalar))
+            if key.name == "endpoints" && scalar.text.contains(['@', '?']) =>
+        {
+            whole(node);
         }
         _ => {}
     }
 }
 
-/// Whether a text is a reference, or one that is misspelled: it is shown, for it holds no secret.
-fn is_reference(text: &str) -> bool {
-    reference::refers(text)
+/// Hides every text below a node but references; one that is misspelled is shown, for it holds no secret.
+fn whole(node: &Node) {
+    match &node.value {
+        Value::Scalar(scalar) if reference::refers(&scalar.text) => {}
+        Value::Scalar(_) => node.place.hide(),
+        Value::List(items) => items.iter().for_each(whole),
+        Value::Map(entries) => entries.iter().for_each(|entry| whole(&entry.node)),
+    }
+}
+
+/// Whether somebody may have put a secret under a key that there is not: `api_key`, `tokn`.
+pub(crate) fn looks_secret(key: &str) -> bool {
+    let key = key.to_lowercase();
+    ["key", "token", "secret", "password"].iter().any(|word| key.contains(word))
+        || nearest(&key, ["token", "api_key", "token_file"]).is_some()
 }

@@ -18,9 +18,9 @@ const OF_THE_CONNECTION: [&str; 10] = [
     "upgrade",
 ];
 
-/// Headers whose value is a secret.
-const SECRET_HEADERS: [&str; 6] =
-    ["api-key", "authorization", "cookie", "proxy-authorization", "x-api-key", "x-goog-api-key"];
+/// What names of headers that carry a credential have in them, and how they end.
+const SECRET_PARTS: [&str; 6] = ["authorization", "cookie", "api-key", "apikey", "password", "secret"];
+const SECRET_ENDS: [&str; 2] = ["key", "token"];
 
 pub(super) fn is_name(text: &str, dots: bool) -> bool {
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_' || (dots && c == '.');
@@ -48,7 +48,8 @@ pub(super) fn passthrough_fault(text: &str) -> Option<String> {
 
 /// Whether a header of this name carries a credential.
 pub(crate) fn is_secret_header(name: &str) -> bool {
-    SECRET_HEADERS.iter().any(|secret| name.eq_ignore_ascii_case(secret))
+    let name = name.to_ascii_lowercase();
+    SECRET_PARTS.iter().any(|part| name.contains(part)) || SECRET_ENDS.iter().any(|end| name.ends_with(end))
 }
 
 /// Why a text is no name of a header that can be added.

@@ -89,14 +89,8 @@ fn is_own_host(host: &str) -> bool {
 /// An address as it is used: without a slash at its end.
 fn address(text: &str) -> Result<String, Fault> {
     let fault = |message: String, hint: &str| Err(Fault { message, hint: hint.to_owned() });
-    // Before anything is quoted: what is before an @ may be a password.
-    if text.split(['/', '?', '#']).nth(2).unwrap_or(text).contains('@') {
-        return fault(
-            "holds a user or a password".to_owned(),
-            "remove it; keys go into token or headers, by reference",
-        );
-    }
-    let seen = preview(text, SHOWN_BYTES);
+    // What is before an @ may be a password, and in a query may be a key: neither is quoted.
+    let seen = if text.contains(['@', '?']) { "it".to_owned() } else { preview(text, SHOWN_BYTES) };
     if text.contains("{{") {
         return fault(
             format!("{seen} refers to a secret"),
@@ -111,12 +105,25 @@ fn address(text: &str) -> Result<String, Fault> {
     }
     let uri: Uri = match text.parse() {
         Ok(uri) => uri,
+        Err(_) if text.contains('@') => {
+            return fault(
+                "is not an address".to_owned(),
+                "begin with https:// and a host, without a user or a password",
+            );
+        }
         Err(_) => return fault(format!("{seen:?} is not an address"), "begin with https:// and a host"),
     };
+    let with_user = uri.authority().is_some_and(|authority| authority.as_str().contains('@'));
+    if with_user {
+        return fault(
+            "holds a user or a password".to_owned(),
+            "remove it; keys go into token or headers, by reference",
+        );
+    }
     let (Some(scheme), Some(authority)) = (uri.scheme_str(), uri.authority()) else {
         return fault(
             format!("{seen} does not begin with https:// and a host"),
-            &format!("write https://{}", text.trim_start_matches('/')),
+            "write https:// and the host before it",
         );
     };
     if let Some(message) = authority_fault(authority) {
@@ -202,15 +209,19 @@ mod tests {
             let Err(fault) = address(text) else { panic!("{text} is taken") };
             assert!(fault.message.contains(words), "{text}: {}", fault.message);
         }
-        for text in
-            ["https://user:canary@host/v1", "http://canary@", "user:canary@host", "https://a:canary@b:x@c"]
-        {
+        for text in [
+            "https://user:canary@host/v1",
+            "http://canary@",
+            "user:canary@host",
+            "https:/user:canary@host",
+            "https://a:canary@b:x@c",
+            "https://host/v1?key=canary",
+            "https://user:canary@host/v1/messages",
+            "ftp://canary@host",
+        ] {
             let Err(fault) = address(text) else { panic!("{text} is taken") };
-            assert!(
-                !fault.message.contains("canary") && fault.message.contains("password"),
-                "{text}: {}",
-                fault.message
-            );
+            let said = format!("{} {}", fault.message, fault.hint);
+            assert!(!said.contains("canary"), "{text}: {said}");
         }
     }
 }

@@ -70,6 +70,17 @@ fn a_line_with_a_secret_is_shown_without_it() {
       canary-5
     }}}
 ";
+    let newcomer = "intelligence:
+  dialect: openai
+  model: m
+  api_key: canary-8
+  tokn: [canary-9]
+  endpoints: [\"https://h?key=canary-10\"]
+  token: {x: canary-11}
+  headers: \"Authorization: Bearer canary-12\"
+";
+    let told = render(&Folder::new(&[("a.yaml", newcomer)]).problems());
+    assert!(!told.contains("canary") && told.contains("a key is called token here"), "{told}");
     let block =
         "intelligence:\n  dialect: openai\n  model: m\n  nme: 1\n  token: |\n    canary-6\n    canary-7\n";
     for text in [text, block] {
