@@ -51,7 +51,8 @@ impl Reader<'_> {
         for (name, values) in intelligence.maps("models") {
             let path = format!("intelligence.models.{}", clip(name));
             let section = Section { values: &values, path: &path };
-            if let Some(read) = self.named_model(&section, own.as_ref()) {
+            let of_own = intelligence.text("dialect");
+            if let Some(read) = self.named_model(&section, of_own, own.as_ref()) {
                 self.unambiguous(name, &section, &read, own.as_ref());
                 named.insert(name.to_owned(), choice(name, read, &prices));
             }
@@ -89,7 +90,7 @@ impl Reader<'_> {
         let endpoints = self.addresses(section, dialect);
         let headers = self.headers(section);
         let (endpoints, headers) = (endpoints?, headers?);
-        let endpoints = self.own_tokens(section, dialect, endpoints, &headers)?;
+        let endpoints = self.own_tokens(section, dialect, endpoints, &headers);
         Some(Remote {
             model: String::new(),
             endpoints,
@@ -99,15 +100,18 @@ impl Reader<'_> {
         })
     }
 
-    fn named_model(&mut self, section: &Section<'_, '_>, own: Option<&Connection>) -> Option<Connection> {
+    fn named_model(
+        &mut self,
+        section: &Section<'_, '_>,
+        of_own: Option<&str>,
+        own: Option<&Connection>,
+    ) -> Option<Connection> {
         let values = section.values;
-        let of_own = own.map(|own| dialect_word(&own.dialect));
-        let dialect = match (values.text("dialect"), of_own) {
-            (Some(word), _) => word,
-            (None, Some(word)) => word,
-            // The agent's own model is at fault, and that has been told.
-            (None, None) => return None,
-        };
+        let dialect = values.text("dialect").or(of_own)?;
+        if own.is_none() && !values.has("endpoints") {
+            // It would take over what is at fault, and that has been told.
+            return None;
+        }
         match dialect {
             "mock" => self.scripted(section, own),
             "anthropic" | "openai" => {

@@ -34,15 +34,14 @@ enum Origin {
 type Headers = BTreeMap<String, String>;
 
 impl Reader<'_> {
-    /// The agent's own endpoints with their keys. `None` when a key is missing or cannot be had.
+    /// The agent's own endpoints with their keys; one that is missing or cannot be had is a problem.
     pub(super) fn own_tokens(
         &mut self,
         section: &Section<'_, '_>,
         dialect: &str,
         mut endpoints: Vec<Endpoint>,
         headers: &Headers,
-    ) -> Option<Vec<Endpoint>> {
-        let before = self.problems.len();
+    ) -> Vec<Endpoint> {
         self.surplus_variables(endpoints.len());
         let written = self.written_token(section);
         let for_all = self.variable_token(TOKEN).or(written.clone());
@@ -70,7 +69,7 @@ impl Reader<'_> {
         }
         let faults = self.header_faults(section, headers);
         self.problems.extend(faults.into_iter().map(|(problem, _)| problem));
-        (self.problems.len() == before).then_some(endpoints)
+        endpoints
     }
 
     /// A named model's endpoints with their keys, and why it cannot be used. `same` is the agent's own connection

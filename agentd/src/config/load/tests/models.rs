@@ -179,6 +179,24 @@ fn an_unusable_model_keeps_nobody_from_running() {
 }
 
 #[test]
+fn what_is_wrong_with_one_model_does_not_hide_what_is_with_another() {
+    let models = "models: {a: {model: x, endpoints: [\"https://a.example\"]}, b: {model: x, dialect: anthropic}, c: {model: y}}";
+    let problems = folder(&format!("intelligence: {{dialect: openai, model: m, {models}}}\n")).problems();
+    let paths: Vec<&str> = problems.iter().map(|problem| problem.path.as_str()).collect();
+    assert_eq!(
+        paths,
+        ["intelligence", "intelligence.models.a", "intelligence.models.b"],
+        "{}",
+        render(&problems)
+    );
+    let problems = folder(&format!("intelligence: {{dialect: openai, {models}}}\n"))
+        .set("OPENAI_API_KEY", "k")
+        .problems();
+    let paths: Vec<&str> = problems.iter().map(|problem| problem.path.as_str()).collect();
+    assert_eq!(paths, ["intelligence.model", "intelligence.models.a"], "{}", render(&problems));
+}
+
+#[test]
 fn keys_come_from_the_environment_in_order() {
     let text = "intelligence: {dialect: openai, model: m, endpoints: [\"https://a.example\", \"https://b.example\"], token: \"{{secret:FILE}}\"}\n";
     let all = [
