@@ -42,6 +42,49 @@ pub const ARGUMENT_BYTES: usize = 1024 * 1024;
 /// Nesting of one tool call's arguments; deeper ones are an observation, not a call (S7.3).
 pub const ARGUMENT_DEPTH: usize = 64;
 
+/// Bytes of one line of a provider's event stream; a longer one fails the model call.
+pub const SSE_LINE_BYTES: usize = 4 * 1024 * 1024;
+
+/// Bytes of one event of a provider's stream, over all its lines; a longer one fails the model call.
+pub const SSE_EVENT_BYTES: usize = 4 * 1024 * 1024;
+
+/// Bytes that one reply of a model may hold in text and calls, and that a reply in one piece may have; a longer one
+/// fails the model call.
+pub const REPLY_BYTES: usize = 6 * 1024 * 1024;
+
+/// Tool calls of one reply that are read; one with more fails the model call.
+pub const REPLY_CALLS: usize = 1_024;
+
+/// Bytes of a provider's error that are read; the rest is left.
+pub const REFUSAL_BYTES: usize = 64 * 1024;
+
+/// Bytes of a provider's own message in an error; the rest is cut and marked.
+pub const REFUSAL_QUOTE_BYTES: usize = 400;
+
+/// How long a provider's host name may take to resolve; then the attempt has failed.
+pub const MODEL_RESOLVE: Duration = Duration::from_secs(10);
+
+/// How long a connection to a provider may take, TLS included; then the attempt has failed.
+pub const MODEL_CONNECT: Duration = Duration::from_secs(15);
+
+/// Attempts at one endpoint in a row before the next endpoint's turn (S15.4).
+pub const ENDPOINT_ATTEMPTS: u32 = 3;
+
+/// First wait between attempts at one endpoint; it doubles.
+pub const ENDPOINT_BACKOFF: Duration = Duration::from_millis(250);
+
+/// A provider's `Retry-After` is obeyed up to this; a longer one counts as this, or gives the next endpoint its turn.
+pub const RETRY_AFTER: Duration = Duration::from_secs(30);
+
+/// How often a run that rides it out tries all endpoints again after each of them gave out (S7.10).
+pub const PATIENT_ROUNDS: u32 = 8;
+
+/// First and longest wait before such a round; it doubles.
+pub const PATIENT_BACKOFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
+
+/// How long an endpoint that gave out is passed over while another one serves: at first, and at most.
+pub const ENDPOINT_REST: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(60));
+
 /// Bytes of one run's `output_schema`; a longer one is refused at the gate.
 pub const OUTPUT_SCHEMA_BYTES: usize = 64 * 1024;
 

@@ -102,6 +102,10 @@ pub mod names {
         ("mcp.tools.skipped", "tools of a server that cannot be offered"),
         ("mcp.tools.unusable", "a tool whose name no grant could spell; it is not offered"),
         ("model.call", "a model call ended, failed or was given up, and what it used"),
+        (
+            "model.retry",
+            "an attempt at a model call failed and is made again: where, why, and after which wait",
+        ),
         ("prompt.ignored", "a second prompt, or one during a drain"),
         ("reload.ignored", "SIGHUP where nothing can be reloaded"),
         ("store.failed", "a record could not be saved; it is tried again"),

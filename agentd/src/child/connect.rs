@@ -78,7 +78,8 @@ impl Session {
                 Err(failed(FailKind::Internal, format!("control protocol error: {error}")))
             }
             Inbox::Panicked { thread, message } => Err(bug(&thread, &message)),
-            Inbox::ToolResult(_) | Inbox::Model { .. } | Inbox::Server { .. } => Ok(()),
+            Inbox::ToolResult(_) | Inbox::Server { .. } => Ok(()),
+            Inbox::Model { .. } | Inbox::ModelWaits { .. } | Inbox::ModelEvent(_) => Ok(()),
             Inbox::Writable | Inbox::TerminalWritten => Ok(()),
         }
     }

@@ -49,7 +49,8 @@ impl Session {
                     until = until.min(self.clock.now() + ORPHAN_WAIT);
                 }
                 Inbox::Cancel(_) | Inbox::ToolResult(_) | Inbox::BadControl(_) => {}
-                Inbox::Model { .. } | Inbox::Server { .. } | Inbox::Writable => {}
+                Inbox::Model { .. } | Inbox::ModelWaits { .. } | Inbox::ModelEvent(_) => {}
+                Inbox::Server { .. } | Inbox::Writable => {}
             }
         }
         written

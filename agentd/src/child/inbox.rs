@@ -5,7 +5,7 @@
 
 use super::server::ServerEvent;
 use agentd_core::model::{ModelError, Reply};
-use agentd_core::wire::message::ToolResult;
+use agentd_core::wire::message::{Event, ToolResult};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::Sender;
@@ -29,6 +29,17 @@ pub(super) enum Inbox {
         /// What came of it.
         reply: Result<Reply, ModelError>,
     },
+    /// Model: an attempt failed, and the next one waits for the provider until this wall-clock time in milliseconds;
+    /// `None` once it goes on.
+    #[expect(dead_code, reason = "the loop takes no such input yet")]
+    ModelWaits {
+        /// The loop's number of the call.
+        call: u64,
+        /// Until when.
+        until_ms: Option<u64>,
+    },
+    /// Model: something for people.
+    ModelEvent(Event),
     /// A server's thread.
     Server {
         /// Which one, in the payload's order.

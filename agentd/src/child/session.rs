@@ -7,19 +7,16 @@ use super::clock::Clock;
 use super::connect::{Connected, bug};
 use super::control::{Control, Unread};
 use super::inbox::{self, Inbox, panic_text};
-use super::model::{self, Connection};
+use super::model;
 use super::outbox::{Outbox, outbox};
 use super::server::{self, Launched, Link, Order, Pump, ServerEvent, Setup};
 use super::{Pipes, catalogue};
 use agentd_core::agent::{Input, Loop, Output, Terminal, ToolOutcome, ToolSource, ToolValue};
 use agentd_core::mcp;
 use agentd_core::model::ModelRequest;
-use agentd_core::model::mock::Playbook;
 use agentd_core::note::Level;
 use agentd_core::time::{Duration, Instant};
-use agentd_core::wire::message::{
-    Dialect, FailKind, Failed, LoopEnd, RunResult, Spawn, ToolRequest, ToolResult,
-};
+use agentd_core::wire::message::{FailKind, Failed, LoopEnd, RunResult, Spawn, ToolRequest, ToolResult};
 use agentd_core::wire::{DownDecoder, Encoder, Up};
 use agentd_host::process::Pid;
 use agentd_host::tree::{Below, Mode};
@@ -130,14 +127,8 @@ impl Session {
     }
 
     fn open_model(&mut self, inbox: &Sender<Inbox>) -> Result<(), Up> {
-        let Dialect::Mock(playbook) = &self.spawn.model.dialect else {
-            return Err(failed(FailKind::Spawn, "this model dialect is not built yet".to_owned()));
-        };
-        let playbook = Playbook::from_json(playbook)
-            .map_err(|e| failed(FailKind::Spawn, format!("the playbook cannot be used: {e}")))?;
-        let (connection, orders) = Connection::new(playbook, self.spawn.role, inbox.clone());
-        let started = inbox::thread("model".into(), inbox.clone(), move || connection.run());
-        started.map_err(|error| failed(FailKind::Internal, error))?;
+        let orders =
+            model::open(&self.spawn, self.clock, inbox).map_err(|(kind, error)| failed(kind, error))?;
         self.model = Some(orders);
         Ok(())
     }
@@ -192,6 +183,11 @@ impl Session {
                 Some(Input::Cancel { reason: ORPHANED.to_owned() })
             }
             Inbox::Model { call, reply } => Some(Input::ModelReply { call, reply }),
+            Inbox::ModelWaits { .. } => None,
+            Inbox::ModelEvent(event) => {
+                self.outbox.push(Up::Event(event));
+                None
+            }
             Inbox::ToolResult(result) => self.answered(result),
             Inbox::Server { index, event: ServerEvent::CallDone { key, outcome } } => {
                 let wanted = self.open.remove(&key) == Some(Asked::Server(index));

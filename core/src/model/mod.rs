@@ -1,15 +1,28 @@
 //! What a model is asked and what it answers, in the form that every dialect translates from and to.
 //!
 //! Owns the request, the history in it, the reply and the ways a call can fail. It holds no provider's wire
-//! format: a dialect does. Used by the agent loop (which makes requests and reads replies) and by the child's
-//! model connections; never by the supervisor.
+//! format: a dialect does ([`mock`], [`openai`], [`anthropic`]). Used by the agent loop (which makes requests and
+//! reads replies) and by the child's model connections; never by the supervisor.
 
+pub mod anthropic;
+pub mod api;
+mod draft;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
+pub mod http;
+mod loose;
 pub mod mock;
 pub mod names;
+pub mod openai;
+pub mod refusal;
+pub mod retry;
+pub mod sse;
+pub mod stream;
 
 pub use names::WireNames;
 
 use crate::bytes::Json;
+use crate::time::Duration;
 use crate::wire::message::ToolDecl;
 use std::sync::Arc;
 
@@ -148,6 +161,15 @@ pub struct ModelError {
     pub kind: ModelErrorKind,
     /// One sentence for the person who must act.
     pub message: String,
+    /// How long the provider wants to be left alone, when it said so.
+    pub retry_after: Option<Duration>,
+}
+
+impl ModelError {
+    /// An error after which the provider did not say how long to wait.
+    pub fn new(kind: ModelErrorKind, message: impl Into<String>) -> ModelError {
+        ModelError { kind, message: message.into(), retry_after: None }
+    }
 }
 
 /// How a model call fails.
@@ -190,3 +212,6 @@ impl ModelErrorKind {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

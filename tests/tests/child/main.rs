@@ -3,5 +3,6 @@
 mod control;
 mod death;
 mod hostile;
+mod providers;
 mod rig;
 mod servers;

@@ -8,6 +8,7 @@ mod grants;
 mod kills;
 mod liveness;
 mod parallel;
+mod providers;
 mod secrets;
 mod slots;
 mod supervisor_dies;

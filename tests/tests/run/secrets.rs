@@ -7,18 +7,18 @@ use serde_json::json;
 use std::fs;
 
 /// Values that must not be seen.
-const OF_A_VARIABLE: &str = "canary-of-a-variable-4711";
-const OF_A_FILE: &str = "canary-of-a-file-4712";
-const OF_A_MODEL: &str = "canary-of-a-model-4713";
+pub(crate) const OF_A_VARIABLE: &str = "canary-of-a-variable-4711";
+pub(crate) const OF_A_FILE: &str = "canary-of-a-file-4712";
+pub(crate) const OF_A_MODEL: &str = "canary-of-a-model-4713";
 
-fn holds_a_canary(bytes: &[u8]) -> bool {
+pub(crate) fn holds_a_canary(bytes: &[u8]) -> bool {
     [OF_A_VARIABLE, OF_A_FILE, OF_A_MODEL]
         .iter()
         .any(|canary| bytes.windows(canary.len()).any(|window| window == canary.as_bytes()))
 }
 
 /// A fake server whose variables are secrets.
-fn server_with_secrets() -> String {
+pub(crate) fn server_with_secrets() -> String {
     let options =
         Options { modes: vec![Mode::Ok], log: Some("fake.log".into()), pids: None, ready_file: None };
     let env = json!({"A": format!("x-{{{{secret:OF_A_VARIABLE}}}}"), "B": "{{secret-file:key}}"});
@@ -26,7 +26,7 @@ fn server_with_secrets() -> String {
 }
 
 /// Every process of the run but the daemon: what it was called with, and its variables.
-fn assert_clean(running: &Running) {
+pub(crate) fn assert_clean(running: &Running) {
     let mut servers = 0;
     let below = running.everything();
     for process in &below.0 {

@@ -134,7 +134,7 @@ impl Oracle {
             Step::Reply(said) => reply(self, Ok(said)),
             Step::ModelFails => {
                 let kind = ModelErrorKind::Unreachable;
-                reply(self, Err(ModelError { kind, message: "gone".to_owned() }));
+                reply(self, Err(ModelError::new(kind, "gone")));
             }
             Step::Settle(index, error, text) => {
                 let open: Vec<u64> = self.open.iter().copied().collect();

@@ -97,7 +97,7 @@ impl Outcome {
     }
 
     fn rejected(message: String) -> Outcome {
-        let error = ModelError { kind: ModelErrorKind::Rejected, message };
+        let error = ModelError::new(ModelErrorKind::Rejected, message);
         Outcome { reply: Err(error), delay: Duration::ZERO }
     }
 }

@@ -137,7 +137,7 @@ impl Rule {
         let (text, shapes, finish, usage) = match &self.answer {
             Answer::Error { kind, message } => {
                 let message = message.complete_text(engine, variables)?;
-                return Ok(Err(ModelError { kind: *kind, message }));
+                return Ok(Err(ModelError::new(*kind, message)));
             }
             Answer::Reply { text, calls, finish, usage } => (text, calls, finish, usage),
         };

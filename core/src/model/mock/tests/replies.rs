@@ -195,7 +195,7 @@ fn usage_delay_finish_and_errors_are_as_written() {
     }
     for kind in ModelErrorKind::ALL {
         let reply = json!({ "error": { "kind": kind.name(), "message": "for {{ prompt }}" } });
-        assert_eq!(answer(reply, &request), Err(ModelError { kind, message: "for abc".to_owned() }));
+        assert_eq!(answer(reply, &request), Err(ModelError::new(kind, "for abc")));
     }
     let book = playbook(json!([{ "reply": { "text": "x", "delay": "250ms" } }]));
     assert_eq!(book.reply(&request, Role::Worker).delay, Duration::from_millis(250));
