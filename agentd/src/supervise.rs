@@ -2,10 +2,11 @@
 //! process becomes a supervisor (signals before threads) and stops being one (the journal, then the log, each
 //! within bounds). Refuses policy: what happens to a run is the core's to decide. Called by the command line.
 
-use crate::config::{Config, Loaded, Settings};
+use crate::config::{Code, Config, Loaded, Problem, Settings};
 use crate::environment;
 use crate::journal::{Journal, JournalError};
 use crate::log::{self, Format, Log};
+use crate::secrets::Secrets;
 use crate::tree::{Screen, Tree};
 use agentd_core::action::Costliest;
 use agentd_core::event::{Event, SupervisorSignal};
@@ -99,11 +100,14 @@ impl Supervisor {
     /// Makes this process a supervisor that logs to stderr, with the live tree of runs below the log if `tree`
     /// (ask [`crate::tree::fits_stderr`]). Call it before the first thread.
     pub fn start(loaded: Loaded, format: Format, tree: bool) -> Result<Supervisor, Error> {
-        let Loaded { config, settings } = loaded;
+        let Loaded { config, settings, warnings } = loaded;
         let failed = |action| move |error| Error::Start { action, error };
+        let hangup_ignored = signals::hangup_is_ignored().map_err(failed("ask for SIGHUP"))?;
         signals::reset_inherited().map_err(failed("reset signals"))?;
         signals::survive_file_size_limit().map_err(failed("ignore SIGXFSZ"))?;
         let signals = Signals::take().map_err(failed("take signals"))?;
+        // Started with nohup, it is to outlive its terminal.
+        let signals = if hangup_ignored { signals.without_hangup() } else { signals };
         let before = processes::descendants(Pid::own()).map_err(failed("read /proc"))?;
         let clock = Clock::start();
         let journal = match &settings.journal {
@@ -119,6 +123,7 @@ impl Supervisor {
             None => log::stderr().and_then(|stderr| Log::start(format, settings.log_level, stderr)),
         };
         let log = log.map_err(failed("start the log"))?;
+        report_warnings(&log, clock.now(), &warnings);
         let before = before.iter().map(processes::Stat::identity).collect();
         Ok(Supervisor { config, settings, log, tree, journal, signals: Some(signals), before, clock })
     }
@@ -135,6 +140,7 @@ impl Supervisor {
             log: &self.log,
             tree: self.tree.as_ref(),
             journal: &mut self.journal,
+            secrets: &self.settings.secrets,
             answered,
             delivered: None,
         };
@@ -187,6 +193,7 @@ struct Surroundings<'a> {
     log: &'a Log,
     tree: Option<&'a Tree>,
     journal: &'a mut Option<Journal>,
+    secrets: &'a Secrets,
     answered: &'a mut dyn FnMut(&ResultObject),
     delivered: Option<(ResultObject, Option<FailKind>)>,
 }
@@ -222,7 +229,22 @@ impl Outside for Surroundings<'_> {
     }
 
     fn encode_spawn(&mut self, spawn: &Spawn) -> Result<Vec<u8>, String> {
-        Encoder::new().encode_down(&Down::Spawn(Box::new(spawn.clone()))).map_err(|error| error.to_string())
+        let filled = self.secrets.put_in(spawn)?;
+        Encoder::new().encode_down(&Down::Spawn(Box::new(filled))).map_err(|error| error.to_string())
+    }
+}
+
+/// Models that no run can be given. What else is wrong with a configuration that can be used is for `agentd check`,
+/// or shows itself.
+fn report_warnings(log: &Log, now: Now, warnings: &[Problem]) {
+    for problem in warnings.iter().filter(|problem| problem.code == Code::NoCredential) {
+        let fields = [
+            ("key", problem.path.as_str().into()),
+            ("file", problem.file.as_str().into()),
+            ("line", problem.line.into()),
+            ("text", problem.message.as_str().into()),
+        ];
+        log.say(now.wall, Level::Warn, "config.model_unusable", &fields);
     }
 }
 

@@ -121,8 +121,31 @@ pub(super) fn failed(supervisor: Supervisor, error: &supervise::Error) -> u8 {
     exit::FAILED
 }
 
+/// Prints what a command is for, and gives `code` unless that is not possible.
+pub(super) fn only(text: &str, code: u8) -> u8 {
+    match print(text) {
+        Ok(()) => code,
+        Err(error) => {
+            eprintln!("agentd: cannot write to stdout: {error}");
+            exit::FAILED
+        }
+    }
+}
+
+/// That nothing could be printed. Known before any work is done for it: std has opened `/dev/null` in the place of a
+/// stdout that was closed, and every write to it succeeds.
+pub(super) fn possible() -> Result<(), io::Error> {
+    if agentd_host::inherited::stdout_was_closed() {
+        return Err(io::Error::other(
+            "it was closed when agentd was started; redirect it to a file, or to /dev/null",
+        ));
+    }
+    Ok(())
+}
+
 /// Writes to stdout. A reader that has left is no error: it has chosen to.
 pub(super) fn print(text: &str) -> Result<(), io::Error> {
+    possible()?;
     let mut stdout = io::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error),

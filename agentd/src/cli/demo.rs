@@ -15,6 +15,10 @@ pub(super) fn demo(args: &DemoArgs) -> u8 {
         eprintln!("agentd: --pattern needs a text within one line");
         return exit::USAGE;
     }
+    if let Err(error) = answer::possible() {
+        eprintln!("agentd: the answer could not be written to stdout: {error}");
+        return exit::FAILED;
+    }
     let loaded = match configuration(&args.folder) {
         Ok(loaded) => loaded,
         Err(said) => {

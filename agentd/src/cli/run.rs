@@ -2,7 +2,7 @@
 
 use super::answer::{self, Printing};
 use super::{RunArgs, exit};
-use crate::config::{self, Flags, Loaded, LogFormat, Sources};
+use crate::config::{self, Code, Flags, Loaded, LogFormat, Problem, Severity, Sources};
 use crate::log::Format;
 use crate::supervise::{self, Outcome, Supervisor};
 use crate::tree;
@@ -15,11 +15,19 @@ const PROMPT_BYTES: u64 = 4 * 1024 * 1024;
 
 /// Runs the prompt.
 pub(super) fn run(args: RunArgs) -> u8 {
-    let RunArgs { prompt, config, model, servers, json, journal, log_level, log_format } = args;
-    let flags = Flags { model, servers, journal, log_level, log_format };
+    let RunArgs { prompt, config, model, endpoints, dialect, servers, json, journal, log_level, log_format } =
+        args;
+    let flags = Flags { dialect, endpoints, model, servers, journal, log_level, log_format };
+    if let Err(error) = answer::possible() {
+        eprintln!("agentd: the answer could not be written to stdout: {error}");
+        return exit::FAILED;
+    }
     let loaded = match load(config.config, flags) {
         Ok(loaded) => loaded,
-        Err(said) => return usage(&said),
+        Err((said, code)) => {
+            eprint!("{said}");
+            return code;
+        }
     };
     let prompt = match read_prompt(prompt) {
         Ok(prompt) => prompt,
@@ -68,10 +76,33 @@ fn answered(mut supervisor: Supervisor, prompt: String, format: Format, json: bo
     answer::end(supervisor, &printed, exit::code(&outcome))
 }
 
-fn load(files: Vec<std::path::PathBuf>, flags: Flags) -> Result<Loaded, String> {
+/// The configuration, or what is wrong with it and the exit code for that.
+fn load(files: Vec<std::path::PathBuf>, flags: Flags) -> Result<Loaded, (String, u8)> {
     let sources = Sources::of_process(files, flags)
-        .map_err(|error| format!("agentd: the current folder cannot be used: {error}\n"))?;
-    config::load(&sources).map_err(|problems| config::render(&problems))
+        .map_err(|error| (format!("agentd: the current folder cannot be used: {error}\n"), exit::USAGE))?;
+    config::load(&sources).map_err(|problems| (config::render(&problems), refused(&problems)))
+}
+
+/// A configuration that lacks nothing but a key has a code of its own (S15.2).
+fn refused(problems: &[Problem]) -> u8 {
+    let mut errors = problems.iter().filter(|problem| problem.severity == Severity::Error);
+    let for_want_of_a_key = |problem: &Problem| match problem.code {
+        Code::NoCredential | Code::NoConfiguration => true,
+        Code::Unreadable
+        | Code::Syntax
+        | Code::TooLarge
+        | Code::UnknownKey
+        | Code::Duplicate
+        | Code::WrongType
+        | Code::InvalidValue
+        | Code::Missing
+        | Code::NotBuilt
+        | Code::UnknownVariable
+        | Code::Playbook
+        | Code::Secret
+        | Code::NoProgram => false,
+    };
+    if errors.all(for_want_of_a_key) { exit::MODEL } else { exit::USAGE }
 }
 
 /// The prompt, from stdin when it is `-`.

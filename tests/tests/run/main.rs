@@ -8,6 +8,8 @@ mod grants;
 mod kills;
 mod liveness;
 mod parallel;
+mod providers;
+mod secrets;
 mod slots;
 mod supervisor_dies;
 

@@ -13,6 +13,7 @@ mod rule;
 mod scene;
 mod shape;
 mod template;
+mod used;
 
 use crate::model::{ModelError, ModelErrorKind, ModelRequest, Reply};
 use crate::time::Duration;
