@@ -85,8 +85,28 @@ pub const PATIENT_BACKOFF: (Duration, Duration) = (Duration::from_secs(1), Durat
 /// How long an endpoint that gave out is passed over while another one serves: at first, and at most.
 pub const ENDPOINT_REST: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(60));
 
-/// Bytes of one run's `output_schema`; a longer one is refused at the gate.
+/// Bytes of one run's `output_schema`; a longer one is refused at the gate. It is part of every request of the run.
 pub const OUTPUT_SCHEMA_BYTES: usize = 64 * 1024;
+
+/// Schemas inside one `output_schema`, itself included; one with more is refused.
+pub const OUTPUT_SCHEMA_PLACES: usize = 4_096;
+
+/// Regular expressions in one `output_schema`; one with more is refused.
+pub const OUTPUT_SCHEMA_PATTERNS: usize = 64;
+
+/// Steps that holding one answer against its schema may take, a step being one rule or one byte that is looked at;
+/// an answer that takes more does not fit.
+pub const OUTPUT_SCHEMA_STEPS: u64 = 2_000_000;
+
+/// Schemas inside one another that one value is held against, over all levels of the value; an answer that takes
+/// more does not fit. Each takes some stack.
+pub const OUTPUT_SCHEMA_NESTING: usize = 512;
+
+/// Misfits of one answer that the model is told; the rest shows once these are mended.
+pub const OUTPUT_SCHEMA_ERRORS: usize = 5;
+
+/// Messages and steers that may wait in a child; a supervisor that sends more ahead ends the run.
+pub const MESSAGES_WAITING: usize = 1_024;
 
 /// Messages that wait for a warm run's turns; one more is refused (S6.3).
 pub const WARM_QUEUE: usize = 64;

@@ -59,6 +59,7 @@ impl Note {
 pub mod names {
     /// Name and meaning, sorted by name.
     pub const ALL: &[(&str, &str)] = &[
+        ("agent.answer.misfit", "an answer does not fit `output_schema`; the model is told once"),
         ("agent.events_dropped", "a child's log events that its supervisor did not take in time"),
         ("agent.grant.unmatched", "a pattern of a run's tools matches none of them and grants nothing"),
         ("agent.grant.unreadable", "a run's list of tools cannot be read, so nothing is granted"),

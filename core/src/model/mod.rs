@@ -37,13 +37,17 @@ pub struct ModelRequest {
     pub messages: Vec<Arc<Message>>,
     /// How many of the first messages are the caller's context; the message after them is the instruction.
     pub context: usize,
+    /// Index of the message that began the turn in hand; the instruction's in the first turn.
+    pub begins: usize,
+    /// Which turn of a warm child this is, from 1; always 1 in any other.
+    pub turn: u32,
     /// The tools on offer, under their wire names.
     pub tools: Arc<[ToolDecl]>,
     /// From wire names to registry names and back.
     pub names: Arc<WireNames>,
-    /// Which model call of the run this is, from 1.
+    /// Which model call of the turn this is, from 1.
     pub step: u32,
-    /// Tokens of the run's budget that are left, input and output together; at least 1.
+    /// Tokens of the turn's budget that are left, input and output together; at least 1.
     pub tokens_left: u64,
 }
 

@@ -16,6 +16,8 @@ pub(super) fn asking(messages: Vec<Message>) -> ModelRequest {
         system: "Be brief.".into(),
         messages: messages.into_iter().map(Arc::new).collect(),
         context: 0,
+        begins: 0,
+        turn: 1,
         tools: Arc::from([]),
         names: Arc::default(),
         step: 1,

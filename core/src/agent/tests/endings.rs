@@ -137,7 +137,7 @@ fn cancel_ends_at_once_wherever_the_run_is() {
     let cancel = || Input::Cancel { reason: "killed by \u{1b}operator".to_owned() };
     // Before it begins.
     let mut run = Run::start();
-    run.machine = Loop::new(&spec(), tools(), Vec::new(), Instant::ZERO);
+    run.machine = Loop::new(&spec(), tools(), Vec::new(), None, Instant::ZERO);
     run.outputs.clear();
     run.input(cancel());
     assert_eq!(run.result().end, LoopEnd::Cancelled);

@@ -39,6 +39,8 @@ fn request(instruction: &str) -> ModelRequest {
         system: String::new(),
         messages: vec![Arc::new(Message::User(instruction.to_owned()))],
         context: 0,
+        begins: 0,
+        turn: 1,
         tools: Arc::new(tools),
         names: Arc::new(names),
         step: 1,

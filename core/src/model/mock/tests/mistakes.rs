@@ -59,8 +59,11 @@ fn all_mistakes_are_told_at_once_with_their_paths() {
         "{seen:#?}"
     );
     let all = seen.join("\n");
-    assert!(all.contains("there is no variable result; there are context, instruction, last"), "{all}");
-    assert!(all.contains("accepted are name, role, turn, text, last, when, reply"), "{all}");
+    assert!(
+        all.contains("there is no variable result; there are context, earlier, instruction, last"),
+        "{all}"
+    );
+    assert!(all.contains("accepted are name, role, message, turn, text, last, when, reply"), "{all}");
 }
 
 #[test]
