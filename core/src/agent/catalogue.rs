@@ -130,7 +130,7 @@ impl Catalogue {
 
 /// The arguments as a JSON object on one line. Nothing at all is what some models send for a tool without
 /// parameters (F04). The text is kept and not written anew, so a number stays as the model wrote it.
-fn arguments(raw: &str) -> Result<Json, String> {
+pub(super) fn arguments(raw: &str) -> Result<Json, String> {
     if raw.trim().is_empty() {
         return Ok(Json(Bytes::from(b"{}".as_slice())));
     }

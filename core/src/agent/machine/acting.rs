@@ -1,7 +1,7 @@
 //! From a reply with calls to the results that the model sees next (S6.6, S7.3), and the loop's own `finish`.
 
 use super::{Finishing as TurnFinishing, Loop, Phase};
-use crate::agent::catalogue::{Answerer, Resolved};
+use crate::agent::catalogue::{Answerer, Resolved, arguments};
 use crate::agent::history::{fingerprint, past_call};
 use crate::agent::round::{Finishing, Round, Slot, SlotState, text};
 use crate::agent::{Output, ToolOutcome, ToolSource, bound, log, prompt};
@@ -99,12 +99,10 @@ impl Loop {
         Slot { call: past, unusable: None, label: name, state }
     }
 
-    /// A call that is made nowhere. Of one that the loop answers itself the arguments are kept.
+    /// A call that is made nowhere. Its arguments are kept where a provider would take them back.
     fn slot(&self, id: &str, call: &Call, unusable: bool) -> Slot {
-        let args =
-            if unusable { None } else { self.catalogue.resolve(call).ok().map(|resolved| resolved.args) };
         Slot {
-            call: past_call(id, call, args),
+            call: past_call(id, call, arguments(&call.args).ok()),
             unusable: unusable.then(|| fingerprint(call)),
             label: self.catalogue.label(&call.name),
             state: SlotState::Done { error: false, text: String::new() },
