@@ -19,14 +19,16 @@ fn a_run_with_a_tool_in_both_dialects() {
         assert_eq!(first.body["stream"], true);
         assert!(first.tools().contains(&"fake_echo"), "{:?}", first.tools());
         assert_eq!(first.last_text(), "Do the thing.");
+        let system = "Be brief.\n\nOnly your last message reaches whoever asked for this work, so it must hold the whole \
+                      answer.";
         match speaks {
             Speaks::Openai => {
                 assert_eq!(first.header("authorization"), Some(format!("Bearer {KEY}").as_str()));
-                assert_eq!(first.messages()[0], json!({"role": "system", "content": "Be brief."}));
+                assert_eq!(first.messages()[0], json!({"role": "system", "content": system}));
             }
             Speaks::Anthropic => {
                 assert_eq!(first.header("x-api-key"), Some(KEY));
-                assert_eq!(first.body["system"], "Be brief.");
+                assert_eq!(first.body["system"], system);
             }
         }
         let second = server.next().answer(&Answer::text("done").usage(150, 5));
