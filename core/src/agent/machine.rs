@@ -261,9 +261,10 @@ impl Loop {
         let call = self.mint();
         self.budget.steps += 1;
         self.evidence.model_calls = self.evidence.model_calls.saturating_add(1);
+        let declared = self.catalogue.offered.clone();
         let (tools, tool_bytes): (Arc<[ToolDecl]>, usize) = match last {
             true => (Arc::default(), 0),
-            false => (self.catalogue.offered.clone(), self.catalogue.bytes),
+            false => (declared.clone(), self.catalogue.bytes),
         };
         let request = ModelRequest {
             model: self.model.clone(),
@@ -273,6 +274,7 @@ impl Loop {
             begins: self.history.begins,
             turn: self.turn.number,
             tools,
+            declared,
             names: self.catalogue.names.clone(),
             step: self.budget.steps,
             tokens_left: self.budget.tokens_left(),

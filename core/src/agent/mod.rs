@@ -17,6 +17,7 @@ mod machine;
 mod prompt;
 mod round;
 
+pub use crate::wire::message::FINISH_TOOL;
 pub use log::EVENTS;
 pub use machine::Loop;
 
@@ -24,9 +25,6 @@ use crate::bytes::Json;
 use crate::model::{ModelError, ModelRequest, Reply};
 use crate::wire::Up;
 use crate::wire::message::{Failed, RunResult, ToolDecl, Turn};
-
-/// The supervisor's tool that the loop answers itself: it ends the turn with the value it is given (S6.10).
-pub const FINISH_TOOL: &str = "finish";
 
 /// A tool that the shell can reach.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -41,14 +41,30 @@ pub struct ModelRequest {
     pub begins: usize,
     /// Which turn of a warm child this is, from 1; always 1 in any other.
     pub turn: u32,
-    /// The tools on offer, under their wire names.
+    /// The tools on offer, under their wire names; none in a run's last call (S6.9).
     pub tools: Arc<[ToolDecl]>,
+    /// The tools that were on offer when the history's calls were made.
+    pub declared: Arc<[ToolDecl]>,
     /// From wire names to registry names and back.
     pub names: Arc<WireNames>,
     /// Which model call of the turn this is, from 1.
     pub step: u32,
     /// Tokens of the turn's budget that are left, input and output together; at least 1.
     pub tokens_left: u64,
+}
+
+impl ModelRequest {
+    /// The tools a provider is told of, and whether they may be called: some providers refuse a history with calls
+    /// of tools that the request does not declare.
+    pub fn told_tools(&self) -> (&[ToolDecl], bool) {
+        let has_calls =
+            |m: &Arc<Message>| matches!(&**m, Message::Assistant { calls, .. } if !calls.is_empty());
+        if self.tools.is_empty() && self.messages.iter().any(has_calls) {
+            (&self.declared, false)
+        } else {
+            (&self.tools, true)
+        }
+    }
 }
 
 /// One message of the history.

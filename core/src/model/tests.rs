@@ -19,6 +19,7 @@ pub(super) fn asking(messages: Vec<Message>) -> ModelRequest {
         begins: 0,
         turn: 1,
         tools: Arc::from([]),
+        declared: Arc::from([]),
         names: Arc::default(),
         step: 1,
         tokens_left: 1_000_000,
@@ -302,5 +303,36 @@ proptest! {
     ) {
         model_stream(&bytes);
         model_stream(&[&bytes[..bytes.len().min(1)], events.as_bytes()].concat());
+    }
+}
+
+/// S6.9 on the wire: a history with calls keeps their declarations, and no tool may be called.
+#[test]
+fn a_last_call_declares_what_its_history_calls_and_allows_none() {
+    let tool =
+        ToolDecl { name: "files_list".into(), description: String::new(), schema: Json::of(&json!({})) };
+    let calls = vec![PastCall { id: "1".into(), name: "files_list".into(), args: Json::of(&json!({})) }];
+    let result = CallResult { id: "1".into(), name: "files_list".into(), error: false, text: "a".into() };
+    let history = vec![
+        Message::User("look".into()),
+        Message::Assistant { text: None, calls },
+        Message::Results(vec![result]),
+        Message::User("answer now".into()),
+    ];
+    let mut last = asking(history);
+    last.declared = Arc::from([tool]);
+    let fresh = ModelRequest { messages: last.messages[..1].to_vec(), ..last.clone() };
+    for (api, none) in
+        [(Api::ChatCompletions(Default::default()), json!("none")), (Api::Messages, json!({"type": "none"}))]
+    {
+        let body = |request: &ModelRequest| -> Value {
+            serde_json::from_slice(&api.request(&remote(), &endpoint("https://api.example/v1"), request).body)
+                .expect("JSON")
+        };
+        assert_eq!(
+            (&body(&last)["tool_choice"], body(&last)["tools"].as_array().map(Vec::len)),
+            (&none, Some(1))
+        );
+        assert_eq!((&body(&fresh)["tool_choice"], body(&fresh).get("tools")), (&Value::Null, None));
     }
 }

@@ -2,7 +2,7 @@
 //! both dialects, the right value in each.
 
 use crate::stage::{BOTH, PROMPT, Stage, results, said};
-use agentd_tests::model_server::Answer;
+use agentd_tests::model_server::{Answer, Speaks};
 use serde_json::{Value, json};
 
 const WIDE: &str = "limits: {subagents: {breadth: 12, rate: 100/1s, depth: 2}}";
@@ -185,7 +185,12 @@ fn finish_is_one_last_call_without_tools() {
         let answer = stage.calls(&[("list", json!({}))]);
         reading.answer(&answer);
         let last = stage.of("read a lot");
-        assert_eq!(last.request.tools(), Vec::<&str>::new(), "no tools any more");
+        // Declared, for the history has calls of them, and not to be called.
+        let none = match speaks {
+            Speaks::Openai => json!("none"),
+            Speaks::Anthropic => json!({"type": "none"}),
+        };
+        assert_eq!(last.request.body["tool_choice"], none, "no tools any more");
         assert!(last.request.body.to_string().contains("time is short"));
         last.answer(&Answer::text("as far as I came"));
         let answer = stage.calls(&[("subagent_await", json!({"handle": "sub-1"}))]);

@@ -14,12 +14,14 @@ const OPENING: &str = "(The conversation so far follows.)";
 /// The request for one model call, streamed.
 pub fn request(remote: &Remote, endpoint: &Endpoint, request: &ModelRequest) -> HttpRequest {
     let ids = Ids::of(&request.messages);
+    let (tools, callable) = request.told_tools();
     let body = Body {
         model: &remote.model,
         max_tokens: remote.max_output.unwrap_or(MAX_TOKENS).clamp(1, request.tokens_left.max(1)),
         system: request.system.trim(),
         messages: messages(request, &ids),
-        tools: request.tools.iter().map(tool).collect(),
+        tools: tools.iter().map(tool).collect(),
+        tool_choice: (!callable && !tools.is_empty()).then_some(Choice { r#type: "none" }),
         stream: true,
     };
     let base = endpoint.url.split(['?', '#']).next().unwrap_or_default().trim_end_matches('/');
@@ -42,7 +44,14 @@ struct Body<'a> {
     messages: Vec<Turn<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Tool<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<Choice>,
     stream: bool,
+}
+
+#[derive(Serialize)]
+struct Choice {
+    r#type: &'static str,
 }
 
 #[derive(Serialize)]

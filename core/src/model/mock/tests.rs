@@ -41,6 +41,7 @@ fn request(instruction: &str) -> ModelRequest {
         context: 0,
         begins: 0,
         turn: 1,
+        declared: Arc::from([]),
         tools: Arc::new(tools),
         names: Arc::new(names),
         step: 1,

@@ -11,10 +11,12 @@ use std::borrow::Cow;
 /// The request for one model call, streamed.
 pub fn request(remote: &Remote, endpoint: &Endpoint, request: &ModelRequest, manner: Manner) -> HttpRequest {
     let most = remote.max_output.map(|most| most.clamp(1, request.tokens_left.max(1)));
+    let (tools, callable) = request.told_tools();
     let body = Body {
         model: &remote.model,
         messages: messages(request),
-        tools: request.tools.iter().map(tool).collect(),
+        tools: tools.iter().map(tool).collect(),
+        tool_choice: (!callable && !tools.is_empty()).then_some("none"),
         stream: true,
         stream_options: manner.usage.then_some(StreamOptions { include_usage: true }),
         max_tokens: most.filter(|_| !manner.completion_tokens),
@@ -35,6 +37,8 @@ struct Body<'a> {
     messages: Vec<Said<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Tool<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<&'static str>,
     stream: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     stream_options: Option<StreamOptions>,
