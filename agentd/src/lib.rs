@@ -11,7 +11,9 @@ pub mod journal;
 pub mod keeper;
 pub mod log;
 mod poll;
+pub mod secrets;
 pub mod supervise;
+pub mod tree;
 
 use std::process::ExitCode;
 

@@ -2,13 +2,17 @@
 //! process becomes a supervisor (signals before threads) and stops being one (the journal, then the log, each
 //! within bounds). Refuses policy: what happens to a run is the core's to decide. Called by the command line.
 
-use crate::config::{Config, Loaded, Settings};
+use crate::config::{Code, Config, Loaded, Problem, Settings};
 use crate::environment;
 use crate::journal::{Journal, JournalError};
 use crate::log::{self, Format, Log};
+use crate::secrets::Secrets;
+use crate::tree::{Screen, Tree};
+use agentd_core::action::Costliest;
 use agentd_core::event::{Event, SupervisorSignal};
 use agentd_core::note::{Level, Note};
 use agentd_core::record::{Record, ResultObject};
+use agentd_core::snapshot::Snapshot;
 use agentd_core::supervisor::Core;
 use agentd_core::time::{Duration, Instant, Now};
 use agentd_core::wire::message::{FailKind, Spawn};
@@ -18,7 +22,7 @@ use agentd_host::clock::Clock;
 use agentd_host::error::OsError;
 use agentd_host::signals::{self, Signals};
 use agentd_host::spawner::Image;
-use agentd_host::tree::{self, Identity};
+use agentd_host::tree::{self as processes, Identity};
 use agentd_io_mio::{DriverError, Options, Outside, PostError, StoreAnswer};
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -31,12 +35,16 @@ const JOURNAL_END: Duration = Duration::from_secs(5);
 /// longer.
 const LOG_END: Duration = Duration::from_secs(2);
 
+/// How long the terminal may take to have the tree taken away.
+const TREE_END: Duration = Duration::from_millis(500);
+
 /// A process that is about to supervise, or has done so.
 #[derive(Debug)]
 pub struct Supervisor {
     config: Config,
     settings: Settings,
     log: Log,
+    tree: Option<Tree>,
     journal: Option<Journal>,
     /// Taken by the one run.
     signals: Option<Signals>,
@@ -56,6 +64,8 @@ pub struct Outcome {
     pub interrupted: Option<SupervisorSignal>,
     /// Processes that could not be killed.
     pub leaked: u32,
+    /// The run that used most by itself, the worker aside.
+    pub costliest: Option<Costliest>,
 }
 
 /// Why there is no outcome.
@@ -87,23 +97,35 @@ pub enum Error {
 }
 
 impl Supervisor {
-    /// Makes this process a supervisor that logs to stderr. Call it before the first thread.
-    pub fn start(loaded: Loaded, format: Format) -> Result<Supervisor, Error> {
-        let Loaded { config, settings } = loaded;
+    /// Makes this process a supervisor that logs to stderr, with the live tree of runs below the log if `tree`
+    /// (ask [`crate::tree::fits_stderr`]). Call it before the first thread.
+    pub fn start(loaded: Loaded, format: Format, tree: bool) -> Result<Supervisor, Error> {
+        let Loaded { config, settings, warnings } = loaded;
         let failed = |action| move |error| Error::Start { action, error };
+        let hangup_ignored = signals::hangup_is_ignored().map_err(failed("ask for SIGHUP"))?;
         signals::reset_inherited().map_err(failed("reset signals"))?;
         signals::survive_file_size_limit().map_err(failed("ignore SIGXFSZ"))?;
         let signals = Signals::take().map_err(failed("take signals"))?;
-        let before = tree::descendants(Pid::own()).map_err(failed("read /proc"))?;
+        // Started with nohup, it is to outlive its terminal.
+        let signals = if hangup_ignored { signals.without_hangup() } else { signals };
+        let before = processes::descendants(Pid::own()).map_err(failed("read /proc"))?;
         let clock = Clock::start();
         let journal = match &settings.journal {
             Some(path) => Some(Journal::create(path, &config, beginning(&clock))?),
             None => None,
         };
-        let stderr = log::stderr().map_err(failed("duplicate stderr"))?;
-        let log = Log::start(format, settings.log_level, stderr).map_err(failed("start the log's thread"))?;
-        let before = before.iter().map(tree::Stat::identity).collect();
-        Ok(Supervisor { config, settings, log, journal, signals: Some(signals), before, clock })
+        let tree = match tree {
+            true => Some(Tree::start(clock).map_err(failed("draw on stderr"))?),
+            false => None,
+        };
+        let log = match &tree {
+            Some(tree) => Log::start(format, settings.log_level, tree.lines()),
+            None => log::stderr().and_then(|stderr| Log::start(format, settings.log_level, stderr)),
+        };
+        let log = log.map_err(failed("start the log"))?;
+        report_warnings(&log, clock.now(), &warnings);
+        let before = before.iter().map(processes::Stat::identity).collect();
+        Ok(Supervisor { config, settings, log, tree, journal, signals: Some(signals), before, clock })
     }
 
     /// Runs one prompt to its end, everything it started included. `answered` is given the answer the moment there
@@ -114,12 +136,29 @@ impl Supervisor {
         let options = Options::new(image, Some(signals))?;
         options.poster().post(Event::PromptSubmitted { text: prompt })?;
         let mut core = Core::new(self.config.clone(), beginning(&self.clock));
-        let mut around =
-            Surroundings { log: &self.log, journal: &mut self.journal, answered, delivered: None };
+        let mut around = Surroundings {
+            log: &self.log,
+            tree: self.tree.as_ref(),
+            journal: &mut self.journal,
+            secrets: &self.settings.secrets,
+            answered,
+            delivered: None,
+        };
         let ended = agentd_io_mio::run(&mut core, &mut around, options)?;
         let (result, fault) = around.delivered.unzip();
         let result = result.map(|result| ResultObject { usage: ended.usage, ..result });
-        Ok(Outcome { result, fault: fault.flatten(), interrupted: ended.interrupted, leaked: ended.leaked })
+        Ok(Outcome {
+            result,
+            fault: fault.flatten(),
+            interrupted: ended.interrupted,
+            leaked: ended.leaked,
+            costliest: ended.costliest,
+        })
+    }
+
+    /// The terminal that the tree is on, for those who print to the same one.
+    pub fn screen(&self) -> Option<Screen> {
+        self.tree.as_ref().map(|tree| tree.screen().clone())
     }
 
     /// Writes a line for people to stderr, behind what is logged.
@@ -130,13 +169,16 @@ impl Supervisor {
     /// How many processes are below this one that were not there before it began. Counted in `/proc`, not
     /// remembered: zombies and what escaped included.
     pub fn processes_left(&self) -> io::Result<usize> {
-        let below = tree::descendants(Pid::own())?;
+        let below = processes::descendants(Pid::own())?;
         Ok(below.iter().filter(|process| !self.before.contains(&process.identity())).count())
     }
 
     /// Ends the journal and the log, within bounds.
     pub fn close(self) {
-        let Supervisor { log, journal, clock, .. } = self;
+        let Supervisor { log, tree, journal, clock, .. } = self;
+        if let Some(tree) = tree {
+            tree.close(TREE_END);
+        }
         if let Some(Err(error)) = journal.map(|journal| journal.close(JOURNAL_END)) {
             report_journal(&log, clock.now(), &error);
         }
@@ -149,7 +191,9 @@ impl Supervisor {
 /// what it answers from.
 struct Surroundings<'a> {
     log: &'a Log,
+    tree: Option<&'a Tree>,
     journal: &'a mut Option<Journal>,
+    secrets: &'a Secrets,
     answered: &'a mut dyn FnMut(&ResultObject),
     delivered: Option<(ResultObject, Option<FailKind>)>,
 }
@@ -174,8 +218,33 @@ impl Outside for Surroundings<'_> {
         self.delivered = Some((result.clone(), fault));
     }
 
+    fn looks(&self) -> bool {
+        self.tree.is_some()
+    }
+
+    fn see(&mut self, snapshot: Snapshot) {
+        if let Some(tree) = self.tree {
+            tree.show(snapshot);
+        }
+    }
+
     fn encode_spawn(&mut self, spawn: &Spawn) -> Result<Vec<u8>, String> {
-        Encoder::new().encode_down(&Down::Spawn(Box::new(spawn.clone()))).map_err(|error| error.to_string())
+        let filled = self.secrets.put_in(spawn)?;
+        Encoder::new().encode_down(&Down::Spawn(Box::new(filled))).map_err(|error| error.to_string())
+    }
+}
+
+/// Models that no run can be given. What else is wrong with a configuration that can be used is for `agentd check`,
+/// or shows itself.
+fn report_warnings(log: &Log, now: Now, warnings: &[Problem]) {
+    for problem in warnings.iter().filter(|problem| problem.code == Code::NoCredential) {
+        let fields = [
+            ("key", problem.path.as_str().into()),
+            ("file", problem.file.as_str().into()),
+            ("line", problem.line.into()),
+            ("text", problem.message.as_str().into()),
+        ];
+        log.say(now.wall, Level::Warn, "config.model_unusable", &fields);
     }
 }
 

@@ -43,7 +43,7 @@ fn fenced(section: &'static str, kind: &str) -> Option<&'static str> {
 #[test]
 fn every_example_answers_as_it_says() {
     let examples = examples();
-    assert_eq!(examples.len(), 4);
+    assert_eq!(examples.len(), 5);
     for example in examples {
         let tools = |tool: &str, args: &Value| -> Answer {
             let of_path = args["path"].as_str().map(|path| format!("{tool} {path}"));
@@ -61,7 +61,7 @@ fn an_example_tells_of_failures_too() {
     let tools = |_: &str, _: &Value| (true, json!("permission denied"));
     let script = Script::new(example.playbook, &["list", "count"], &tools);
     assert_eq!(script.answer("x"), "That did not work: permission denied");
-    let example = examples().remove(2);
+    let example = examples().remove(3);
     let tools = |tool: &str, args: &Value| -> Answer {
         let found = if tool == "list" { &example.tools["list"] } else { &example.tools["count a"] };
         (args["path"] == "c", found.clone())

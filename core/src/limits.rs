@@ -42,8 +42,71 @@ pub const ARGUMENT_BYTES: usize = 1024 * 1024;
 /// Nesting of one tool call's arguments; deeper ones are an observation, not a call (S7.3).
 pub const ARGUMENT_DEPTH: usize = 64;
 
-/// Bytes of one run's `output_schema`; a longer one is refused at the gate.
+/// Bytes of one line of a provider's event stream; a longer one fails the model call.
+pub const SSE_LINE_BYTES: usize = 4 * 1024 * 1024;
+
+/// Bytes of one event of a provider's stream, over all its lines; a longer one fails the model call.
+pub const SSE_EVENT_BYTES: usize = 4 * 1024 * 1024;
+
+/// Bytes that one reply of a model may hold in text and calls, and that a reply in one piece may have; a longer one
+/// fails the model call.
+pub const REPLY_BYTES: usize = 6 * 1024 * 1024;
+
+/// Tool calls of one reply that are read; one with more fails the model call.
+pub const REPLY_CALLS: usize = 1_024;
+
+/// Bytes of a provider's error that are read; the rest is left.
+pub const REFUSAL_BYTES: usize = 64 * 1024;
+
+/// Bytes of a provider's own message in an error; the rest is cut and marked.
+pub const REFUSAL_QUOTE_BYTES: usize = 400;
+
+/// How long a provider's host name may take to resolve; then the attempt has failed.
+pub const MODEL_RESOLVE: Duration = Duration::from_secs(10);
+
+/// How long a connection to a provider may take, TLS included; then the attempt has failed.
+pub const MODEL_CONNECT: Duration = Duration::from_secs(15);
+
+/// Attempts at one endpoint in a row before the next endpoint's turn (S15.4).
+pub const ENDPOINT_ATTEMPTS: u32 = 3;
+
+/// First wait between attempts at one endpoint; it doubles.
+pub const ENDPOINT_BACKOFF: Duration = Duration::from_millis(250);
+
+/// A provider's `Retry-After` is obeyed up to this; a longer one counts as this, or gives the next endpoint its turn.
+pub const RETRY_AFTER: Duration = Duration::from_secs(30);
+
+/// How often a run that rides it out tries all endpoints again after each of them gave out (S7.10).
+pub const PATIENT_ROUNDS: u32 = 8;
+
+/// First and longest wait before such a round; it doubles.
+pub const PATIENT_BACKOFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
+
+/// How long an endpoint that gave out is passed over while another one serves: at first, and at most.
+pub const ENDPOINT_REST: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(60));
+
+/// Bytes of one run's `output_schema`; a longer one is refused at the gate. It is part of every request of the run.
 pub const OUTPUT_SCHEMA_BYTES: usize = 64 * 1024;
+
+/// Schemas inside one `output_schema`, itself included; one with more is refused.
+pub const OUTPUT_SCHEMA_PLACES: usize = 4_096;
+
+/// Regular expressions in one `output_schema`; one with more is refused.
+pub const OUTPUT_SCHEMA_PATTERNS: usize = 64;
+
+/// Steps that holding one answer against its schema may take, a step being one rule or one byte that is looked at;
+/// an answer that takes more does not fit.
+pub const OUTPUT_SCHEMA_STEPS: u64 = 2_000_000;
+
+/// Schemas inside one another that one value is held against, over all levels of the value; an answer that takes
+/// more does not fit. Each takes some stack.
+pub const OUTPUT_SCHEMA_NESTING: usize = 512;
+
+/// Misfits of one answer that the model is told; the rest shows once these are mended.
+pub const OUTPUT_SCHEMA_ERRORS: usize = 5;
+
+/// Messages and steers that may wait in a child; a supervisor that sends more ahead ends the run.
+pub const MESSAGES_WAITING: usize = 1_024;
 
 /// Messages that wait for a warm run's turns; one more is refused (S6.3).
 pub const WARM_QUEUE: usize = 64;

@@ -59,6 +59,7 @@ impl Note {
 pub mod names {
     /// Name and meaning, sorted by name.
     pub const ALL: &[(&str, &str)] = &[
+        ("agent.answer.misfit", "an answer does not fit `output_schema`; the model is told once"),
         ("agent.events_dropped", "a child's log events that its supervisor did not take in time"),
         ("agent.grant.unmatched", "a pattern of a run's tools matches none of them and grants nothing"),
         ("agent.grant.unreadable", "a run's list of tools cannot be read, so nothing is granted"),
@@ -78,6 +79,7 @@ pub mod names {
         ("child.sweep_gave_up", "processes a dead child left could not be killed in time"),
         ("child.swept", "processes a dead child left were killed"),
         ("child.unhealthy", "a child was judged stuck, never ready, or past its hard deadline"),
+        ("config.model_unusable", "a model whose key cannot be had; a run that wants it is refused"),
         ("daemon.stalled", "the daemon or the machine stood still; nobody is judged by it"),
         ("drain.done", "a drain ended; nothing is left"),
         ("drain.forced", "a drain's time is up or a second signal came; the rest is killed"),
@@ -101,6 +103,10 @@ pub mod names {
         ("mcp.tools.skipped", "tools of a server that cannot be offered"),
         ("mcp.tools.unusable", "a tool whose name no grant could spell; it is not offered"),
         ("model.call", "a model call ended, failed or was given up, and what it used"),
+        (
+            "model.retry",
+            "an attempt at a model call failed and is made again: where, why, and after which wait",
+        ),
         ("prompt.ignored", "a prompt that a one-shot conversation does not take"),
         ("reload.ignored", "SIGHUP where nothing can be reloaded"),
         ("store.failed", "a record could not be saved; it is tried again"),

@@ -113,7 +113,7 @@ impl RunView {
                 [first, rest @ ..] => format!("tool {first} +{} {age}", rest.len()),
                 [] => format!("tools {age}"),
             },
-            Waits::Children(count) => format!("children {count} {age}"),
+            Waits::Children(count) => format!("children {count}"),
             Waits::Throttled { until } => format!("throttled until {}", clock(*until)),
             Waits::Message => format!("message {age}"),
             Waits::Paused => format!("paused {age}"),
@@ -173,7 +173,7 @@ mod tests {
             (tools(&["a", "b", "c"]), 3, "tool a +2 3s"),
             (Waits::Throttled { until: Wall(7) }, 9, "throttled until 14:05"),
             (Waits::Queued { place: 2, of: 5 }, 9, "queued 2/5"),
-            (Waits::Children(2), 190, "children 2 3m"),
+            (Waits::Children(2), 190, "children 2"),
             (Waits::Silent, 95, "silent 95s, answering"),
             (
                 Waits::NoPong { silent: s(130), no_pong: s(8), stuck_at: s(10) },

@@ -3,4 +3,5 @@
 
 pub mod kit;
 pub mod mcp_server;
+pub mod model_server;
 pub mod sim;

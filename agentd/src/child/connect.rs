@@ -7,7 +7,8 @@ use super::catalogue::{self, event};
 use super::inbox::Inbox;
 use super::server::ServerEvent;
 use super::session::{Session, cancelled, failed};
-use agentd_core::agent::Tool;
+use agentd_core::agent::{Input, Tool};
+use agentd_core::limits;
 use agentd_core::mcp::ToolInfo;
 use agentd_core::policy::registry;
 use agentd_core::time::Duration;
@@ -69,7 +70,7 @@ impl Session {
         if server.required { Err(failed(FailKind::Server, error)) } else { Ok(()) }
     }
 
-    /// What else can end a run: nothing that comes now concerns a loop.
+    /// What else can end a run. What concerns the loop is kept for it.
     fn end_early(&mut self, message: Inbox) -> Result<(), Up> {
         match message {
             Inbox::Cancel(reason) => Err(cancelled(reason)),
@@ -78,9 +79,20 @@ impl Session {
                 Err(failed(FailKind::Internal, format!("control protocol error: {error}")))
             }
             Inbox::Panicked { thread, message } => Err(bug(&thread, &message)),
-            Inbox::ToolResult(_) | Inbox::Model { .. } | Inbox::Server { .. } => Ok(()),
+            Inbox::ForLoop(input) => self.keep_for_loop(input),
+            Inbox::ToolResult(_) | Inbox::Server { .. } => Ok(()),
+            Inbox::Model { .. } | Inbox::ModelWaits { .. } | Inbox::ModelEvent(_) => Ok(()),
             Inbox::Writable | Inbox::TerminalWritten => Ok(()),
         }
+    }
+
+    fn keep_for_loop(&mut self, input: Input) -> Result<(), Up> {
+        if self.early.len() >= limits::MESSAGES_WAITING {
+            let error = format!("the supervisor sent more than {} messages ahead", limits::MESSAGES_WAITING);
+            return Err(failed(FailKind::Internal, error));
+        }
+        self.early.push(input);
+        Ok(())
     }
 
     fn tools_of(&mut self, offered: BTreeMap<usize, Vec<ToolInfo>>, mut missing: Vec<usize>) -> Connected {

@@ -5,7 +5,9 @@
 
 use super::inbox::Inbox;
 use super::outbox::Pongs;
+use agentd_core::agent::Input;
 use agentd_core::limits;
+use agentd_core::wire::message::{Cancel, Finish, Pause, Resume, Text};
 use agentd_core::wire::{Decoded, Down, DownDecoder};
 use std::io::{self, Read};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, sync_channel};
@@ -75,12 +77,23 @@ impl<R: Read> Control<R> {
     fn take(&self, message: Down) -> Result<(), String> {
         match message {
             Down::Ping(ping) => self.pongs.push(ping.seq),
-            Down::Cancel(cancel) => self.hand_over(Inbox::Cancel(cancel.reason)),
+            Down::Cancel(Cancel { reason, turn: None }) => self.hand_over(Inbox::Cancel(reason)),
+            Down::Cancel(Cancel { reason, turn: Some(turn) }) => {
+                self.tell(Input::CancelTurn { turn, reason })
+            }
             Down::ToolResult(result) => self.hand_over(Inbox::ToolResult(result)),
-            Down::Message(_) | Down::Steer(_) | Down::Finish(_) | Down::Pause(_) | Down::Resume(_) => {}
+            Down::Message(Text { id, text }) => self.tell(Input::Message { id, text }),
+            Down::Steer(Text { id, text }) => self.tell(Input::Steer { id, text }),
+            Down::Finish(Finish { reason }) => self.tell(Input::Finish { reason }),
+            Down::Pause(Pause {}) => self.tell(Input::Pause),
+            Down::Resume(Resume {}) => self.tell(Input::Resume),
             Down::Spawn(_) => return Err("a second spawn frame".to_owned()),
         }
         Ok(())
+    }
+
+    fn tell(&self, input: Input) {
+        self.hand_over(Inbox::ForLoop(input));
     }
 
     fn hand_over(&self, message: Inbox) {

@@ -48,8 +48,9 @@ impl Session {
                     self.orphaned = true;
                     until = until.min(self.clock.now() + ORPHAN_WAIT);
                 }
-                Inbox::Cancel(_) | Inbox::ToolResult(_) | Inbox::BadControl(_) => {}
-                Inbox::Model { .. } | Inbox::Server { .. } | Inbox::Writable => {}
+                Inbox::Cancel(_) | Inbox::ToolResult(_) | Inbox::ForLoop(_) | Inbox::BadControl(_) => {}
+                Inbox::Model { .. } | Inbox::ModelWaits { .. } | Inbox::ModelEvent(_) => {}
+                Inbox::Server { .. } | Inbox::Writable => {}
             }
         }
         written

@@ -5,8 +5,7 @@
 
 use agentd_core::limits;
 use agentd_core::wire::message::Spawn;
-use agentd_core::wire::{Decoded, Down, DownDecoder, Message, check_version};
-use serde::Deserialize;
+use agentd_core::wire::{Decoded, Down, DownDecoder, Message, check_version, spawn_version};
 use std::io::{self, Read};
 
 /// Why there is no run.
@@ -32,7 +31,7 @@ pub(super) fn read(from: &mut impl Read) -> Result<(Box<Spawn>, DownDecoder), No
         Some(Ok(Decoded::Ignored)) => "its first frame is of an unknown type".to_owned(),
         Some(Err(e)) => {
             // The rest of another major version's spawn frame need not be readable.
-            if let Some(v) = version_of(&frame) {
+            if let Some(v) = spawn_version(&frame) {
                 check_version(v).map_err(NoSpawn::OtherVersion)?;
             }
             e.to_string()
@@ -74,18 +73,6 @@ fn read_more(from: &mut impl Read, into: &mut Vec<u8>, bytes: usize) -> Result<(
         Err(e) if e.kind() == io::ErrorKind::WouldBlock => Err("its read end does not block".to_owned()),
         Err(e) => Err(format!("it cannot be read: {e}")),
     }
-}
-
-/// The version in a frame that is a map with a `v`, whatever else it holds.
-fn version_of(frame: &[u8]) -> Option<[u16; 2]> {
-    #[derive(Deserialize)]
-    struct Versioned {
-        t: String,
-        v: [u16; 2],
-    }
-    let body = frame.get(4..)?;
-    let read: Versioned = ciborium::de::from_reader_with_recursion_limit(body, limits::FRAME_DEPTH).ok()?;
-    (read.t == "spawn").then_some(read.v)
 }
 
 #[cfg(test)]

@@ -4,8 +4,9 @@
 //! here bounds the queue; each sender is bounded by itself (see where it sends).
 
 use super::server::ServerEvent;
+use agentd_core::agent::Input;
 use agentd_core::model::{ModelError, Reply};
-use agentd_core::wire::message::ToolResult;
+use agentd_core::wire::message::{Event, ToolResult};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::Sender;
@@ -18,6 +19,8 @@ pub(super) enum Inbox {
     Cancel(String),
     /// Control: the answer to a `tool_request`.
     ToolResult(ToolResult),
+    /// Control: a message, a steer, finish, pause, resume or the cancel of a turn.
+    ForLoop(Input),
     /// Control: end of file on stdin, so nobody supervises this process any more.
     SupervisorGone,
     /// Control: what came is no control protocol.
@@ -29,6 +32,16 @@ pub(super) enum Inbox {
         /// What came of it.
         reply: Result<Reply, ModelError>,
     },
+    /// Model: an attempt failed, and the next one waits for the provider until this wall-clock time in milliseconds;
+    /// `None` once it goes on.
+    ModelWaits {
+        /// The loop's number of the call.
+        call: u64,
+        /// Until when.
+        until_ms: Option<u64>,
+    },
+    /// Model: something for people.
+    ModelEvent(Event),
     /// A server's thread.
     Server {
         /// Which one, in the payload's order.
@@ -49,6 +62,19 @@ pub(super) enum Inbox {
         /// What it said.
         message: String,
     },
+}
+
+impl Inbox {
+    /// The control thread counts it until the loop has read it.
+    pub(super) fn is_counted(&self) -> bool {
+        match self {
+            Inbox::Cancel(_) | Inbox::ToolResult(_) | Inbox::ForLoop(_) => true,
+            Inbox::SupervisorGone | Inbox::BadControl(_) => false,
+            Inbox::Model { .. } | Inbox::ModelWaits { .. } | Inbox::ModelEvent(_) => false,
+            Inbox::Server { .. } | Inbox::Panicked { .. } => false,
+            Inbox::Writable | Inbox::TerminalWritten | Inbox::OutputGone => false,
+        }
+    }
 }
 
 /// Starts a thread whose panic ends the run as `failed{internal}`.

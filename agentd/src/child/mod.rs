@@ -8,7 +8,8 @@
 //! | main | the loop, the order of things | its inbox and the next deadline |
 //! | control | stdin | stdin |
 //! | writer | stdout, frame numbers | its queue, stdout |
-//! | model | the model connection | its orders, the wire |
+//! | model | the model connection | its orders, its attempts, waits between them |
+//! | one an attempt at a model call | the HTTP connection | the wire |
 //! | one a server | the server's pipes, its MCP machine, its keeper | all of them at once |
 //!
 //! Nobody waits for the writer, so an unread stdout stops no pong, no cancel and no tool call in flight. The main

@@ -3,27 +3,26 @@
 //! Owns who is asked for what and which answers are still wanted. Refuses answers nobody waits for. Made by
 //! [`super::run`], before any thread; [`super::connect`] and [`super::end`] are its first and last act.
 
+mod servers;
+
+use super::Pipes;
 use super::clock::Clock;
 use super::connect::{Connected, bug};
 use super::control::{Control, Unread};
 use super::inbox::{self, Inbox, panic_text};
-use super::model::{self, Connection};
+use super::model;
 use super::outbox::{Outbox, outbox};
-use super::server::{self, Launched, Link, Order, Pump, ServerEvent, Setup};
-use super::{Pipes, catalogue};
+use super::server::{self, Link, Order, ServerEvent};
 use agentd_core::agent::{Input, Loop, Output, Terminal, ToolOutcome, ToolSource, ToolValue};
+use agentd_core::json::schema::Schema;
 use agentd_core::mcp;
 use agentd_core::model::ModelRequest;
-use agentd_core::model::mock::Playbook;
-use agentd_core::note::Level;
 use agentd_core::time::{Duration, Instant};
-use agentd_core::wire::message::{
-    Dialect, FailKind, Failed, LoopEnd, RunResult, Spawn, ToolRequest, ToolResult,
-};
+use agentd_core::wire::message::{FailKind, Failed, LoopEnd, RunResult, Spawn, ToolRequest, ToolResult};
 use agentd_core::wire::{DownDecoder, Encoder, Up};
 use agentd_host::process::Pid;
 use agentd_host::tree::{Below, Mode};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -39,6 +38,8 @@ pub(super) struct Session {
     /// Nobody supervises this process any more.
     pub(super) orphaned: bool,
     pub(super) below: Option<Below>,
+    /// What the supervisor said to the loop before there was one.
+    pub(super) early: Vec<Input>,
     inbox: Receiver<Inbox>,
     unread: Unread,
     model: Option<Sender<model::Order>>,
@@ -93,6 +94,7 @@ pub(super) fn run(
         servers: Vec::new(),
         orphaned: false,
         below,
+        early: Vec::new(),
         inbox,
         unread,
         model: None,
@@ -103,8 +105,9 @@ pub(super) fn run(
         let control = inbox::thread("control".into(), sender.clone(), move || control.run());
         control.map_err(|error| failed(FailKind::Internal, error))?;
         session.attach(launched, &sender)?;
+        let schema = session.output_schema()?;
         session.open_model(&sender)?;
-        session.work()
+        session.work(schema)
     });
     let terminal = match catch_unwind(work) {
         Ok(Ok(terminal) | Err(terminal)) => terminal,
@@ -114,40 +117,28 @@ pub(super) fn run(
 }
 
 impl Session {
-    /// Gives each server its thread. One whose keeper could not be made has failed already.
-    fn attach(&mut self, launched: Vec<Result<Launched, String>>, inbox: &Sender<Inbox>) -> Result<(), Up> {
-        let internal = |error| failed(FailKind::Internal, error);
-        for (index, launched) in launched.into_iter().enumerate() {
-            let server = self.spawn.servers[index].clone();
-            let thread = format!("server {}", server.name.replace('\0', " "));
-            let keeper = launched.as_ref().ok().and_then(|launched| launched.pid());
-            let setup = Setup { index, server, launched, inbox: inbox.clone(), clock: self.clock };
-            let (pump, link) = Pump::new(setup).map_err(|e| internal(e.to_string()))?;
-            inbox::thread(thread, inbox.clone(), move || pump.run()).map_err(internal)?;
-            self.servers.push(Attached { link, keeper, closed: false });
-        }
-        Ok(())
-    }
-
     fn open_model(&mut self, inbox: &Sender<Inbox>) -> Result<(), Up> {
-        let Dialect::Mock(playbook) = &self.spawn.model.dialect else {
-            return Err(failed(FailKind::Spawn, "this model dialect is not built yet".to_owned()));
-        };
-        let playbook = Playbook::from_json(playbook)
-            .map_err(|e| failed(FailKind::Spawn, format!("the playbook cannot be used: {e}")))?;
-        let (connection, orders) = Connection::new(playbook, self.spawn.role, inbox.clone());
-        let started = inbox::thread("model".into(), inbox.clone(), move || connection.run());
-        started.map_err(|error| failed(FailKind::Internal, error))?;
+        let orders =
+            model::open(&self.spawn, self.clock, inbox).map_err(|(kind, error)| failed(kind, error))?;
         self.model = Some(orders);
         Ok(())
     }
 
-    /// Drives the loop to its terminal frame.
-    fn work(&mut self) -> Result<Up, Up> {
+    /// What the answer must fit, read once.
+    fn output_schema(&self) -> Result<Option<Schema>, Up> {
+        let read = self.spawn.output_schema.as_ref().map(|text| Schema::read(&text.0)).transpose();
+        read.map_err(|problem| failed(FailKind::Spawn, format!("output_schema cannot be used: {problem}")))
+    }
+
+    /// Drives the loop, over all its turns, to its terminal frame.
+    fn work(&mut self, schema: Option<Schema>) -> Result<Up, Up> {
         let Connected { tools, missing } = self.connect()?;
-        let mut agent = Loop::new(&self.spawn, tools, missing, self.began);
+        let mut agent = Loop::new(&self.spawn, tools, missing, schema, self.began);
         let mut out = Vec::new();
-        agent.handle(self.clock.now(), Input::Start, &mut out);
+        let early = std::mem::take(&mut self.early);
+        for input in early.into_iter().chain([Input::Start]) {
+            agent.handle(self.clock.now(), input, &mut out);
+        }
         loop {
             for output in std::mem::take(&mut out) {
                 if let Some(terminal) = self.perform(output) {
@@ -177,7 +168,7 @@ impl Session {
             // Threads that live as long as the process hold senders, so this means that they all died.
             Err(RecvTimeoutError::Disconnected) => Inbox::OutputGone,
         };
-        if matches!(message, Inbox::Cancel(_) | Inbox::ToolResult(_)) {
+        if message.is_counted() {
             self.unread.read_one();
         }
         Some(message)
@@ -192,7 +183,13 @@ impl Session {
                 Some(Input::Cancel { reason: ORPHANED.to_owned() })
             }
             Inbox::Model { call, reply } => Some(Input::ModelReply { call, reply }),
+            Inbox::ModelWaits { call, until_ms } => Some(Input::ModelWaiting { call, until_ms }),
+            Inbox::ModelEvent(event) => {
+                self.outbox.push(Up::Event(event));
+                None
+            }
             Inbox::ToolResult(result) => self.answered(result),
+            Inbox::ForLoop(input) => Some(input),
             Inbox::Server { index, event: ServerEvent::CallDone { key, outcome } } => {
                 let wanted = self.open.remove(&key) == Some(Asked::Server(index));
                 wanted.then(|| Input::ToolDone { call: key, outcome: outcome_of(outcome) })
@@ -249,18 +246,11 @@ impl Session {
                 }
             }
             Output::Emit(up) => self.outbox.push(up),
+            Output::Turn(turn) => self.outbox.push(Up::Turn(turn)),
             Output::Finish(Terminal::Result(result)) => return Some(Up::Result(result)),
             Output::Finish(Terminal::Failed(failed)) => return Some(Up::Failed(failed)),
         }
         None
-    }
-
-    /// The catalogue names servers of the payload only.
-    fn call_server(&mut self, call: u64, server: &str, tool: String, args: agentd_core::bytes::Json) {
-        if let Some(index) = self.spawn.servers.iter().position(|s| s.name == server) {
-            self.open.insert(call, Asked::Server(index));
-            self.servers[index].link.order(Order::Call { key: call, tool, args });
-        }
     }
 
     /// Nothing new begins while the supervisor does not read.
@@ -278,46 +268,6 @@ impl Session {
             // Fails only after a panic of that thread, which ends the run by itself.
             let _gone = model.send(order);
         }
-    }
-
-    /// What a server says beside its answers.
-    pub(super) fn note_server(&mut self, index: usize, event: ServerEvent) {
-        match event {
-            ServerEvent::Log { level, name, text } => self.log(index, level, name, text),
-            ServerEvent::Progress { key } => {
-                self.log(index, Level::Debug, "tool.progress", format!("call {key} is getting on"));
-            }
-            ServerEvent::Closed => self.closed(index),
-            // What is not wanted any more, or not yet.
-            ServerEvent::Ready { .. } | ServerEvent::Failed { .. } | ServerEvent::CallDone { .. } => {}
-        }
-    }
-
-    /// A keeper is gone. One that was killed has left its subtree to this process, which answers for it now.
-    pub(super) fn closed(&mut self, index: usize) {
-        self.servers[index].closed = true;
-        self.servers[index].keeper = None;
-        let keepers: BTreeSet<Pid> = self.servers.iter().filter_map(|server| server.keeper).collect();
-        if let Some(below) = &mut self.below {
-            // What one pass does not catch, the sweep at the end does.
-            let _pass = below.pass(&keepers, true);
-        }
-    }
-
-    fn log(&mut self, index: usize, level: Level, name: &str, text: String) {
-        let debug = matches!(self.spawn.log_level.as_str(), "debug" | "trace");
-        if level == Level::Debug && !debug {
-            return;
-        }
-        let level = match level {
-            Level::Error => "error",
-            Level::Warn => "warn",
-            Level::Info => "info",
-            Level::Debug => "debug",
-        };
-        let mut event = catalogue::event(level, name, text);
-        event.fields.insert("server".into(), self.spawn.servers[index].name.clone());
-        self.outbox.push(Up::Event(event));
     }
 
     /// The end of a run whose supervisor vanished before its loop began.

@@ -2,9 +2,11 @@
 
 use super::exit;
 use crate::supervise::{self, Supervisor};
-use agentd_core::record::{ResultObject, UsageSum};
+use crate::tree::Screen;
+use agentd_core::action::Costliest;
+use agentd_core::record::{ResultObject, Tokens, UsageSum};
 use serde_json::Value;
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::thread::{self, JoinHandle};
 
 /// The answer for a person or a pipe: text as it is, anything else as one line of JSON, nothing when there is
@@ -27,34 +29,59 @@ pub(super) fn object(result: &ResultObject, more: &[(&str, Value)]) -> String {
 }
 
 /// What a run took, in one line for people.
-pub(super) fn cost(result: &ResultObject) -> String {
+pub(super) fn cost(result: &ResultObject, costliest: Option<Costliest>) -> String {
     let (evidence, usage) = (&result.evidence, &result.usage);
     let seconds = evidence.duration_ms / 1000;
     let tenths = evidence.duration_ms % 1000 / 100;
+    let most = costliest.map_or_else(String::new, |run| {
+        let tokens = run.own.input.saturating_add(run.own.output);
+        format!("; costliest {}: {tokens} tokens{}", run.handle, money(&run.own))
+    });
     format!(
-        "{} after {seconds}.{tenths} s: {}, {}, {}, {}",
+        "{} after {seconds}.{tenths} s: {}, {}, {}, {}{}{most}",
         result.status.name(),
         counted(evidence.model_calls, "model call"),
         counted(evidence.tool_calls, "tool call"),
         counted(evidence.children, "subagent"),
         tokens(usage),
+        money(&usage.subtree),
     )
+}
+
+/// What was paid, where anything has a price.
+fn money(tokens: &Tokens) -> String {
+    match (tokens.usd.nanos(), tokens.unpriced) {
+        (0, _) => String::new(),
+        (_, false) => format!(", {}", tokens.usd),
+        (_, true) => format!(", {} and what models without a price cost", tokens.usd),
+    }
 }
 
 /// An answer on its way to stdout while runs that nobody waits for go on. A thread of its own writes it: a reader
 /// that does not read must not keep the supervisor from its work.
 #[derive(Debug, Default)]
 pub(super) struct Printing {
+    /// Where the tree is drawn, when that may be the terminal that stdout is.
+    screen: Option<Screen>,
     thread: Option<JoinHandle<io::Result<()>>>,
     /// Where there is no thread to be had, at the end.
     later: Option<String>,
 }
 
 impl Printing {
+    /// Nothing to print yet; `screen` is where the tree is drawn.
+    pub(super) fn beside(screen: Option<Screen>) -> Printing {
+        Printing { screen: screen.filter(|_| io::stdout().is_terminal()), ..Printing::default() }
+    }
+
     /// Begins to print.
     pub(super) fn begin(&mut self, text: String) {
-        let theirs = text.clone();
-        match thread::Builder::new().name("agentd:answer".into()).spawn(move || print(&theirs)) {
+        let (theirs, screen) = (text.clone(), self.screen.clone());
+        let write = move || match screen {
+            Some(screen) => screen.aside(|| print(&theirs)),
+            None => print(&theirs),
+        };
+        match thread::Builder::new().name("agentd:answer".into()).spawn(write) {
             Ok(thread) => self.thread = Some(thread),
             Err(_) => self.later = Some(text),
         }
@@ -94,8 +121,31 @@ pub(super) fn failed(supervisor: Supervisor, error: &supervise::Error) -> u8 {
     exit::FAILED
 }
 
+/// Prints what a command is for, and gives `code` unless that is not possible.
+pub(super) fn only(text: &str, code: u8) -> u8 {
+    match print(text) {
+        Ok(()) => code,
+        Err(error) => {
+            eprintln!("agentd: cannot write to stdout: {error}");
+            exit::FAILED
+        }
+    }
+}
+
+/// That nothing could be printed. Known before any work is done for it: std has opened `/dev/null` in the place of a
+/// stdout that was closed, and every write to it succeeds.
+pub(super) fn possible() -> Result<(), io::Error> {
+    if agentd_host::inherited::stdout_was_closed() {
+        return Err(io::Error::other(
+            "it was closed when agentd was started; redirect it to a file, or to /dev/null",
+        ));
+    }
+    Ok(())
+}
+
 /// Writes to stdout. A reader that has left is no error: it has chosen to.
 pub(super) fn print(text: &str) -> Result<(), io::Error> {
+    possible()?;
     let mut stdout = io::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error),
@@ -125,8 +175,9 @@ fn tokens(usage: &UsageSum) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use agentd_core::id::RunId;
-    use agentd_core::record::{Evidence, Status, Tokens};
+    use agentd_core::id::{Handle, RunId};
+    use agentd_core::money::Usd;
+    use agentd_core::record::{Evidence, Status};
     use agentd_core::rng::Rng;
     use agentd_core::time::Wall;
     use serde_json::json;
@@ -173,8 +224,21 @@ mod tests {
     #[test]
     fn cost_is_one_line() {
         assert_eq!(
-            cost(&result(Value::Null)),
+            cost(&result(Value::Null), None),
             "completed after 1.2 s: 1 model call, 2 tool calls, 0 subagents, about 1200 tokens in and 1 out"
         );
+        let mut paid = result(Value::Null);
+        paid.usage.subtree.usd = Usd::from_nanos(12_300_000);
+        let own = Tokens {
+            input: 800,
+            output: 40,
+            usd: Usd::from_nanos(9_000_000),
+            unpriced: true,
+            ..Tokens::default()
+        };
+        let line = cost(&paid, Some(Costliest { handle: Handle(3), own }));
+        let end = "1200 tokens in and 1 out, $0.0123; costliest sub-3: 840 tokens, $0.0090 and what models without a \
+                   price cost";
+        assert!(line.ends_with(end), "{line}");
     }
 }

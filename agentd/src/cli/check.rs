@@ -2,7 +2,6 @@
 
 use super::{CheckArgs, answer, exit};
 use crate::config::{self, Code, Flags, Loaded, Problem, Sources};
-use serde_json::json;
 
 /// Prints what is wrong, or that nothing is.
 pub(super) fn check(args: CheckArgs) -> u8 {
@@ -15,24 +14,22 @@ pub(super) fn check(args: CheckArgs) -> u8 {
             )]
         })
         .and_then(|sources| config::load(&sources));
-    let (text, code) = match &loaded {
-        Ok(loaded) if args.json => (object(Some(loaded), &[]), exit::COMPLETED),
-        Ok(loaded) => (summary(loaded), exit::COMPLETED),
-        Err(problems) if args.json => (object(None, problems), exit::USAGE),
-        Err(problems) => (config::render(problems), exit::USAGE),
+    let problems = match &loaded {
+        Ok(loaded) => loaded.warnings.as_slice(),
+        Err(problems) => problems.as_slice(),
     };
-    match answer::print(&text) {
-        Ok(()) => code,
-        Err(error) => {
-            eprintln!("agentd: cannot write to stdout: {error}");
-            exit::FAILED
-        }
-    }
+    let text = match &loaded {
+        _ if args.json => array(problems),
+        Ok(loaded) if problems.is_empty() => summary(loaded),
+        Ok(_) | Err(_) => config::render(problems),
+    };
+    let code = if problems.is_empty() { exit::COMPLETED } else { exit::USAGE };
+    answer::only(&text, code)
 }
 
-fn object(loaded: Option<&Loaded>, problems: &[Problem]) -> String {
-    let files: Vec<String> = loaded.iter().flat_map(|loaded| files(loaded)).collect();
-    let mut text = json!({ "ok": problems.is_empty(), "files": files, "problems": problems }).to_string();
+/// One JSON array, a problem an item.
+fn array(problems: &[Problem]) -> String {
+    let mut text = serde_json::to_string(problems).unwrap_or_default();
     text.push('\n');
     text
 }

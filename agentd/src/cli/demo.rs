@@ -5,6 +5,7 @@ use super::{DemoArgs, answer, exit};
 use crate::config::{self, Loaded};
 use crate::log::Format;
 use crate::supervise::Supervisor;
+use crate::tree;
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -14,6 +15,10 @@ pub(super) fn demo(args: &DemoArgs) -> u8 {
         eprintln!("agentd: --pattern needs a text within one line");
         return exit::USAGE;
     }
+    if let Err(error) = answer::possible() {
+        eprintln!("agentd: the answer could not be written to stdout: {error}");
+        return exit::FAILED;
+    }
     let loaded = match configuration(&args.folder) {
         Ok(loaded) => loaded,
         Err(said) => {
@@ -21,7 +26,7 @@ pub(super) fn demo(args: &DemoArgs) -> u8 {
             return exit::USAGE;
         }
     };
-    match Supervisor::start(loaded, Format::Progress) {
+    match Supervisor::start(loaded, Format::Progress, tree::fits_stderr()) {
         Ok(supervisor) => delegated(supervisor, args),
         Err(error) => {
             eprintln!("agentd: {error}");
@@ -46,7 +51,7 @@ fn delegated(mut supervisor: Supervisor, args: &DemoArgs) -> u8 {
         if let Some(error) = &result.error {
             supervisor.print(format!("{}: {error}", result.status.name()));
         }
-        supervisor.print(answer::cost(result));
+        supervisor.print(answer::cost(result, outcome.costliest));
     }
     let left = match supervisor.processes_left() {
         Ok(left) => left,

@@ -14,8 +14,8 @@ pub(super) const USAGE: u8 = 2;
 
 /// The answer is not a full one.
 const PARTIAL: u8 = 3;
-/// No model could be reached, or it rejected the credential.
-const MODEL: u8 = 4;
+/// No model could be reached, it rejected the credential, or there is none.
+pub(super) const MODEL: u8 = 4;
 /// The provider refused.
 const REFUSED: u8 = 5;
 /// A required server is down.
@@ -24,6 +24,8 @@ const SERVER: u8 = 6;
 const EXHAUSTED: u8 = 7;
 /// Out of time.
 const DEADLINE: u8 = 124;
+/// Ended by SIGHUP.
+const HUNG_UP: u8 = 129;
 /// Ended by SIGINT.
 const INTERRUPTED: u8 = 130;
 /// Ended by SIGTERM.
@@ -63,7 +65,8 @@ fn of_signal(signal: Option<SupervisorSignal>) -> Option<u8> {
     match signal {
         Some(SupervisorSignal::Int) => Some(INTERRUPTED),
         Some(SupervisorSignal::Term) => Some(TERMINATED),
-        Some(SupervisorSignal::Hup) | None => None,
+        Some(SupervisorSignal::Hup) => Some(HUNG_UP),
+        None => None,
     }
 }
 
@@ -91,12 +94,12 @@ mod tests {
             evidence: Default::default(),
             attempt: 1,
         };
-        Outcome { result: Some(result), fault, interrupted: signal, leaked: 0 }
+        Outcome { result: Some(result), fault, interrupted: signal, leaked: 0, costliest: None }
     }
 
     #[test]
     fn every_status_has_its_code() {
-        use SupervisorSignal::{Int, Term};
+        use SupervisorSignal::{Hup, Int, Term};
         for (status, partial, fault, signal, code) in [
             (Status::Completed, false, None, None, 0),
             (Status::Completed, true, None, None, 3),
@@ -114,6 +117,7 @@ mod tests {
             (Status::Cancelled, false, None, Some(Int), 130),
             (Status::Cancelled, false, None, Some(Term), 143),
             (Status::Parked, false, None, Some(Int), 130),
+            (Status::Cancelled, false, None, Some(Hup), 129),
             (Status::Cancelled, false, None, None, 1),
         ] {
             assert_eq!(
@@ -122,7 +126,7 @@ mod tests {
                 "{status:?} {fault:?} {signal:?}"
             );
         }
-        let none = Outcome { result: None, fault: None, interrupted: Some(Int), leaked: 0 };
+        let none = Outcome { result: None, fault: None, interrupted: Some(Int), leaked: 0, costliest: None };
         assert_eq!(super::code(&none), 130);
     }
 }

@@ -1,6 +1,7 @@
 //! The command line: what a person can ask of agentd and how it answers. Owns the arguments, stdout and the exit
 //! code. stdout is the answer and nothing else; everything said about a run goes to stderr.
 
+mod about;
 mod answer;
 mod check;
 mod demo;
@@ -8,7 +9,7 @@ mod exit;
 mod run;
 mod serve_files;
 
-use crate::config::LogFormat;
+use crate::config::{self, LogFormat};
 use agentd_core::preview::preview;
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
@@ -31,11 +32,12 @@ Examples:
   agentd demo                                 delegate over the files here; no key, no network
   agentd demo src --pattern unwrap            another folder, another word
   agentd run \"Summarise the open tickets\"     with ./agentd.yaml
+  agentd run --model NAME \"What is in here?\"  with a key in ANTHROPIC_API_KEY or OPENAI_API_KEY alone
   agentd run -c base.yaml -c my.yaml - < task.txt
   agentd check -c agentd.yaml                 all mistakes in a configuration at once
 
 Exit codes: 0 completed, 1 failed, 2 usage or configuration, 3 partial, 4 model, 5 refused,
-6 required server, 7 out of steps or tokens, or going in circles, 124 deadline, 130 and 143 interrupted.";
+6 required server, 7 out of steps or tokens, or going in circles, 124 deadline, 129, 130 and 143 interrupted.";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -47,6 +49,12 @@ enum Command {
     Check(CheckArgs),
     /// MCP tools of agentd's own.
     Mcp(McpArgs),
+    /// Print the JSON Schema of the configuration, for editors.
+    Schema,
+    /// Print a completion script for a shell.
+    Completions(CompletionsArgs),
+    /// Print the manual page.
+    Man,
 }
 
 #[derive(Debug, Args)]
@@ -59,6 +67,12 @@ struct RunArgs {
     /// The model's name (intelligence.model).
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
+    /// A provider's base address instead of its own (intelligence.endpoints). Repeatable: the order is that of failover.
+    #[arg(long = "endpoint", value_name = "URL")]
+    endpoints: Vec<String>,
+    /// How the model is spoken to: anthropic, openai or mock (intelligence.dialect).
+    #[arg(long, value_name = "DIALECT")]
+    dialect: Option<String>,
     /// Add a server: a name and the command that starts it. Repeatable.
     #[arg(long = "mcp", value_name = "NAME=COMMAND")]
     servers: Vec<String>,
@@ -81,7 +95,11 @@ Examples:
   agentd run \"Which of these files are unused?\"
   agentd run -c agentd.yaml --json \"List the risky calls\" | jq .result
   agentd run --mcp \"git=uvx mcp-server-git\" \"What changed this week?\"
-  agentd run - < task.txt";
+  agentd run --model NAME --endpoint http://127.0.0.1:11434/v1 --dialect openai \"hello\"
+  agentd run - < task.txt
+
+The model's key comes from intelligence.token, AGENTD_INTELLIGENCE_TOKEN or AGENTD_INTELLIGENCE_TOKEN_FILE, else from
+ANTHROPIC_API_KEY or OPENAI_API_KEY. Without a configuration file one of the last two and --model are enough.";
 
 #[derive(Debug, Args)]
 struct DemoArgs {
@@ -100,7 +118,7 @@ struct DemoArgs {
 struct CheckArgs {
     #[command(flatten)]
     config: ConfigArgs,
-    /// Print a JSON object: `ok`, `files`, and `problems` with file, line, column, path, code, message.
+    /// Print a JSON array: each problem with file, line, column, path, code, message, accepted, hint, severity.
     #[arg(long)]
     json: bool,
 }
@@ -135,6 +153,20 @@ struct ServeFilesArgs {
     write: bool,
 }
 
+#[derive(Debug, Args)]
+#[command(after_help = COMPLETIONS_EXAMPLES)]
+struct CompletionsArgs {
+    /// The shell.
+    #[arg(value_enum)]
+    shell: clap_complete::Shell,
+}
+
+const COMPLETIONS_EXAMPLES: &str = "\
+Examples:
+  agentd completions bash > ~/.local/share/bash-completion/completions/agentd
+  agentd completions fish > ~/.config/fish/completions/agentd.fish
+  agentd completions zsh > ~/.zfunc/_agentd          with ~/.zfunc in fpath";
+
 /// Does what the arguments ask.
 pub(crate) fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let cli = match Cli::try_parse_from(args) {
@@ -151,6 +183,9 @@ pub(crate) fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Demo(args) => demo::demo(&args),
         Command::Check(args) => check::check(args),
         Command::Mcp(McpArgs { command: McpCommand::ServeFiles(args) }) => serve_files::serve_files(&args),
+        Command::Schema => answer::only(&config::json_schema(), exit::COMPLETED),
+        Command::Completions(args) => answer::only(&about::completions(args.shell), exit::COMPLETED),
+        Command::Man => answer::only(&about::manual(), exit::COMPLETED),
     })
 }
 

@@ -2,9 +2,11 @@
 
 use super::answer::{self, Printing};
 use super::{RunArgs, exit};
-use crate::config::{self, Flags, Loaded, LogFormat, Sources};
+use crate::config::{self, Code, Flags, Loaded, LogFormat, Problem, Severity, Sources};
 use crate::log::Format;
 use crate::supervise::{self, Outcome, Supervisor};
+use crate::tree;
+use agentd_core::note::Level;
 use agentd_core::record::{ResultObject, Status};
 use std::io::{self, IsTerminal, Read};
 
@@ -13,30 +15,44 @@ const PROMPT_BYTES: u64 = 4 * 1024 * 1024;
 
 /// Runs the prompt.
 pub(super) fn run(args: RunArgs) -> u8 {
-    let RunArgs { prompt, config, model, servers, json, journal, log_level, log_format } = args;
-    let flags = Flags { model, servers, journal, log_level, log_format };
+    let RunArgs { prompt, config, model, endpoints, dialect, servers, json, journal, log_level, log_format } =
+        args;
+    let flags = Flags { dialect, endpoints, model, servers, journal, log_level, log_format };
+    if let Err(error) = answer::possible() {
+        eprintln!("agentd: the answer could not be written to stdout: {error}");
+        return exit::FAILED;
+    }
     let loaded = match load(config.config, flags) {
         Ok(loaded) => loaded,
-        Err(said) => return usage(&said),
+        Err((said, code)) => {
+            eprint!("{said}");
+            return code;
+        }
     };
     let prompt = match read_prompt(prompt) {
         Ok(prompt) => prompt,
         Err(said) => return usage(&format!("agentd: {said}\n")),
     };
+    let terminal = io::stderr().is_terminal();
+    // Who asks for the log wants the log; anybody else at a terminal gets the tree, and what it does not show.
+    let tree = loaded.settings.log_format.is_none()
+        && loaded.settings.log_level <= Level::Info
+        && tree::fits_stderr();
     let format = match loaded.settings.log_format {
         Some(LogFormat::Json) => Format::Json,
         Some(LogFormat::Text) => Format::Text,
-        None if io::stderr().is_terminal() => Format::Text,
+        None if tree => Format::Ends,
+        None if terminal => Format::Text,
         None => Format::Json,
     };
-    match Supervisor::start(loaded, format) {
+    match Supervisor::start(loaded, format, tree) {
         Ok(supervisor) => answered(supervisor, prompt, format, json),
         Err(error) => not_started(&error),
     }
 }
 
 fn answered(mut supervisor: Supervisor, prompt: String, format: Format, json: bool) -> u8 {
-    let mut printing = Printing::default();
+    let mut printing = Printing::beside(supervisor.screen());
     // The object is printed at the end, when its sums are final.
     let ran = supervisor.run(prompt, &mut |result| {
         if !json {
@@ -50,7 +66,7 @@ fn answered(mut supervisor: Supervisor, prompt: String, format: Format, json: bo
             return answer::failed(supervisor, &error);
         }
     };
-    if format == Format::Text {
+    if format != Format::Json {
         afterword(&outcome).into_iter().for_each(|line| supervisor.print(line));
     }
     let printed = match &outcome.result {
@@ -60,10 +76,33 @@ fn answered(mut supervisor: Supervisor, prompt: String, format: Format, json: bo
     answer::end(supervisor, &printed, exit::code(&outcome))
 }
 
-fn load(files: Vec<std::path::PathBuf>, flags: Flags) -> Result<Loaded, String> {
+/// The configuration, or what is wrong with it and the exit code for that.
+fn load(files: Vec<std::path::PathBuf>, flags: Flags) -> Result<Loaded, (String, u8)> {
     let sources = Sources::of_process(files, flags)
-        .map_err(|error| format!("agentd: the current folder cannot be used: {error}\n"))?;
-    config::load(&sources).map_err(|problems| config::render(&problems))
+        .map_err(|error| (format!("agentd: the current folder cannot be used: {error}\n"), exit::USAGE))?;
+    config::load(&sources).map_err(|problems| (config::render(&problems), refused(&problems)))
+}
+
+/// A configuration that lacks nothing but a key has a code of its own (S15.2).
+fn refused(problems: &[Problem]) -> u8 {
+    let mut errors = problems.iter().filter(|problem| problem.severity == Severity::Error);
+    let for_want_of_a_key = |problem: &Problem| match problem.code {
+        Code::NoCredential | Code::NoConfiguration => true,
+        Code::Unreadable
+        | Code::Syntax
+        | Code::TooLarge
+        | Code::UnknownKey
+        | Code::Duplicate
+        | Code::WrongType
+        | Code::InvalidValue
+        | Code::Missing
+        | Code::NotBuilt
+        | Code::UnknownVariable
+        | Code::Playbook
+        | Code::Secret
+        | Code::NoProgram => false,
+    };
+    if errors.all(for_want_of_a_key) { exit::MODEL } else { exit::USAGE }
 }
 
 /// The prompt, from stdin when it is `-`.
@@ -95,7 +134,7 @@ fn afterword(outcome: &Outcome) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(result) = &outcome.result {
         lines.extend(trouble(result));
-        lines.push(answer::cost(result));
+        lines.push(answer::cost(result, outcome.costliest));
     }
     if outcome.leaked > 0 {
         lines.push(format!(

@@ -2,13 +2,19 @@
 //! built yet. Every text is checked by itself, before they are merged, so that no fault hides behind another
 //! file. What needs more than one key is `read`'s.
 
+mod forms;
+mod scalars;
+
+pub(crate) use forms::{dollars, is_secret_header};
+
+use super::hide::looks_secret;
 use super::hint;
 use super::nearest::nearest;
 use super::problem::{Code, Problem};
-use super::schema::{self, Key, Shape, TAGS, join};
-use super::tree::{Entry, Kind, Node, Scalar, Value, clip};
+use super::schema::{self, Key, Keys, Shape, TAGS, join};
+use super::tree::{Entry, Node, Value, clip};
 use agentd_core::policy::Pattern;
-use agentd_core::units;
+use forms::{header_name_fault, header_value_fault, is_name, is_variable};
 
 /// Checks a whole tree.
 pub(crate) fn check(root: &Node, problems: &mut Vec<Problem>) {
@@ -58,6 +64,17 @@ impl Checker<'_> {
                     self.item(item, shape, &format!("{path}[{index}]"));
                 }
             }
+            Shape::Words(words) => {
+                for (index, item) in self.list(node, shape, path).iter().enumerate() {
+                    self.one_of(item, words, &format!("{path}[{index}]"));
+                }
+            }
+            Shape::Headers => self.headers(node, shape, path),
+            Shape::Maps { names, each } => {
+                for entry in self.map(node, shape, path) {
+                    self.named(entry, *names, each, path);
+                }
+            }
             Shape::Variables => {
                 for entry in self.map(node, shape, path) {
                     self.variable_name(entry, path);
@@ -75,154 +92,12 @@ impl Checker<'_> {
             | Shape::OffOrPath
             | Shape::Switch
             | Shape::Whole { .. }
+            | Shape::Number
+            | Shape::Secret
             | Shape::Duration
             | Shape::Size
             | Shape::Rate
             | Shape::OneOf(..) => self.scalar(node, shape, path),
-        }
-    }
-
-    fn scalar(&mut self, node: &Node, shape: &Shape, path: &str) {
-        let Value::Scalar(scalar) = &node.value else {
-            self.wrong_type(node, path, "one value", &shape.accepted());
-            return;
-        };
-        if scalar.kind() == Kind::Null {
-            let problem = Problem::at(&node.place, path, Code::WrongType, "has no value");
-            self.problems.push(problem.accepted(shape.accepted()).hint("write one, or remove the key"));
-            return;
-        }
-        match shape {
-            Shape::Switch => match scalar.kind() {
-                Kind::Bool(_) => {}
-                Kind::Null | Kind::Number | Kind::Text => {
-                    self.wrong_type(node, path, "true or false", &shape.accepted());
-                }
-            },
-            Shape::Whole { min, max } => self.whole(node, scalar, *min, *max, path, shape),
-            Shape::OneOf(words, later) => self.word(node, scalar, words, later, path),
-            _ => {
-                if self.text(node, path, &shape.accepted()) {
-                    self.form(node, &scalar.text, shape, path);
-                }
-            }
-        }
-    }
-
-    /// What a text must look like beyond being one.
-    fn form(&mut self, node: &Node, text: &str, shape: &Shape, path: &str) {
-        let fault = match shape {
-            Shape::Duration => match units::duration(text) {
-                Ok(duration) if duration.is_zero() => Some("must not be zero".to_owned()),
-                Ok(_) => None,
-                Err(_) => Some(format!("{:?} is not a duration", clip(text))),
-            },
-            Shape::Size => match units::size(text) {
-                Ok(0) => Some("must not be zero".to_owned()),
-                Ok(_) => None,
-                Err(_) => Some(format!("{:?} is not a size", clip(text))),
-            },
-            Shape::Rate => units::rate(text).err().map(|_| format!("{:?} is not a rate", clip(text))),
-            Shape::Name { dots } if !is_name(text, *dots) => Some(format!("{:?} is not a name", clip(text))),
-            Shape::Path | Shape::OffOrPath if text.is_empty() => Some("is empty".to_owned()),
-            _ => None,
-        };
-        if let Some(fault) = fault {
-            let problem =
-                Problem::at(&node.place, path, Code::InvalidValue, fault).accepted(shape.accepted());
-            self.problems.push(match hint::of(text, shape) {
-                Some(hint) => problem.hint(hint),
-                None => problem,
-            });
-        }
-    }
-
-    fn whole(&mut self, node: &Node, scalar: &Scalar, min: u64, max: u64, path: &str, shape: &Shape) {
-        let text = scalar.text.as_str();
-        let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-        if scalar.plain && digits {
-            if text.parse::<u64>().is_ok_and(|n| (min..=max).contains(&n)) {
-                return;
-            }
-            let fault =
-                if text.parse::<u64>().is_ok_and(|n| n < min) { "is too small" } else { "is too large" };
-            let fault = format!("{} {fault}", clip(text));
-            let problem = Problem::at(&node.place, path, Code::InvalidValue, fault);
-            return self.problems.push(problem.accepted(format!("a whole number from {min} to {max}")));
-        }
-        let bare: String = text.chars().filter(|c| !matches!(c, '_' | ',' | '\'')).collect();
-        let negative = bare.strip_prefix('-').is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_digit()));
-        let fault = if negative {
-            format!("{} is negative", clip(text))
-        } else {
-            format!("expected a whole number, saw {}", node.seen())
-        };
-        let problem = Problem::at(&node.place, path, Code::WrongType, fault).accepted(shape.accepted());
-        self.problems.push(match hint::whole(&bare) {
-            Some(hint) => problem.hint(hint),
-            None => problem,
-        });
-    }
-
-    fn word(&mut self, node: &Node, scalar: &Scalar, words: &[&str], later: &[&str], path: &str) {
-        let text = scalar.text.as_str();
-        if words.contains(&text) {
-            return;
-        }
-        let problem = if later.contains(&text) {
-            Problem::at(&node.place, path, Code::NotBuilt, format!("{text} is not built yet"))
-        } else {
-            let expected =
-                if let [word] = words { (*word).to_owned() } else { format!("one of {}", words.join(", ")) };
-            Problem::at(
-                &node.place,
-                path,
-                Code::InvalidValue,
-                format!("expected {expected}, saw {}", node.seen()),
-            )
-        };
-        let problem = problem.accepted(words.join(", "));
-        self.problems.push(match nearest(text, words.iter().copied()) {
-            Some(word) => problem.hint(format!("did you mean {word}?")),
-            None => problem,
-        });
-    }
-
-    /// Whether a node can be read as text; numbers are, as they are spelled.
-    fn text(&mut self, node: &Node, path: &str, accepted: &str) -> bool {
-        let Value::Scalar(scalar) = &node.value else {
-            self.wrong_type(node, path, "one value", accepted);
-            return false;
-        };
-        match scalar.kind() {
-            Kind::Null => self.wrong_type(node, path, "text", accepted),
-            Kind::Bool(_) => {
-                let fault = format!("expected text, saw {}", node.seen());
-                let problem = Problem::at(&node.place, path, Code::WrongType, fault).accepted(accepted);
-                self.problems.push(problem.hint("put it in quotes to make it text"));
-            }
-            Kind::Number | Kind::Text if scalar.text.contains('\0') => {
-                let fault = "holds a NUL character, which no program can be given";
-                self.problems.push(Problem::at(&node.place, path, Code::InvalidValue, fault));
-            }
-            Kind::Number | Kind::Text => return true,
-        }
-        false
-    }
-
-    fn item(&mut self, node: &Node, shape: &Shape, path: &str) {
-        let accepted = shape.accepted();
-        if !self.text(node, path, &accepted) {
-            return;
-        }
-        let Value::Scalar(scalar) = &node.value else { return };
-        let fault = match shape {
-            Shape::Patterns => Pattern::parse(&scalar.text).err().map(|e| e.to_string()),
-            Shape::EnvNames => passthrough_fault(&scalar.text),
-            _ => None,
-        };
-        if let Some(fault) = fault {
-            self.problems.push(Problem::at(&node.place, path, Code::InvalidValue, fault).accepted(accepted));
         }
     }
 
@@ -233,10 +108,58 @@ impl Checker<'_> {
         }
         let path = join(path, &clip(&entry.key));
         for (index, item) in self.list(&entry.node, &Shape::Texts, &path).iter().enumerate() {
-            let path = format!("{path}[{index}]");
-            match &item.value {
-                Value::Scalar(scalar) => self.word(item, scalar, &TAGS, &[], &path),
-                Value::List(_) | Value::Map(_) => self.wrong_type(item, &path, "a tag", &TAGS.join(", ")),
+            self.one_of(item, &TAGS, &format!("{path}[{index}]"));
+        }
+    }
+
+    /// One of the words of a list.
+    fn one_of(&mut self, item: &Node, words: &[&str], path: &str) {
+        match &item.value {
+            Value::Scalar(scalar) => self.word(item, scalar, words, &[], path),
+            Value::List(_) | Value::Map(_) => self.wrong_type(item, path, "a word", &words.join(", ")),
+        }
+    }
+
+    /// One of the maps of a [`Shape::Maps`].
+    fn named(&mut self, entry: &Entry, names: Keys, each: &'static [Key], path: &str) {
+        let (fits, accepted) = match names {
+            Keys::Names => (is_name(&entry.key, true), Shape::Name { dots: true }.accepted()),
+            Keys::Any => (!entry.key.trim().is_empty(), "a name".to_owned()),
+        };
+        if !fits {
+            let fault = format!("{:?} is not a name", clip(&entry.key));
+            let problem = Problem::at(&entry.place, path, Code::InvalidValue, fault);
+            self.problems.push(problem.accepted(accepted));
+        }
+        let path = join(path, &clip(&entry.key));
+        if entry.node.is_null() {
+            self.wrong_type(&entry.node, &path, "a map", &Shape::Section(each).accepted());
+        } else {
+            self.section(&entry.node, each, &path);
+        }
+    }
+
+    fn headers(&mut self, node: &Node, shape: &Shape, path: &str) {
+        let mut seen: Vec<String> = Vec::new();
+        for entry in self.map(node, shape, path) {
+            let name = entry.key.to_ascii_lowercase();
+            let mut fault = header_name_fault(&name);
+            if seen.contains(&name) {
+                fault =
+                    Some(format!("{:?} stands twice: headers do not tell capitals apart", clip(&entry.key)));
+            }
+            seen.push(name);
+            if let Some(fault) = fault {
+                self.problems.push(Problem::at(&entry.place, path, Code::InvalidValue, fault));
+            }
+            let path = join(path, &clip(&entry.key));
+            if !self.text(&entry.node, &path, "text") {
+                continue;
+            }
+            let Value::Scalar(scalar) = &entry.node.value else { continue };
+            if let Some(fault) = header_value_fault(&entry.key, &scalar.text) {
+                let problem = Problem::at(&entry.node.place, &path, Code::InvalidValue, fault);
+                self.problems.push(problem.hint(hint::SECRET));
             }
         }
     }
@@ -269,6 +192,13 @@ impl Checker<'_> {
     fn map<'n>(&mut self, node: &'n Node, shape: &Shape, path: &str) -> &'n [Entry] {
         match &node.value {
             Value::Map(entries) => entries,
+            Value::Scalar(_) if matches!(shape, Shape::Headers) && !node.is_null() => {
+                // Not quoted: it may be a whole header with its key.
+                let problem =
+                    Problem::at(&node.place, path, Code::WrongType, "expected a map, saw one value");
+                self.problems.push(problem.accepted(shape.accepted()));
+                &[]
+            }
             Value::Scalar(_) | Value::List(_) => {
                 if !node.is_null() {
                     self.wrong_type(node, path, "a map", &shape.accepted());
@@ -284,6 +214,9 @@ impl Checker<'_> {
         let near = nearest(&entry.key, keys.iter().map(|key| key.name));
         self.problems.push(match near {
             Some(name) => problem.hint(format!("did you mean {name}?")),
+            None if looks_secret(&entry.key) && keys.iter().any(|key| matches!(key.shape, Shape::Secret)) => {
+                problem.hint(format!("a key is called token here: {}", hint::SECRET))
+            }
             None => match elsewhere(&entry.key) {
                 Some(path) => problem.hint(format!("there is a key {path}")),
                 None => problem,
@@ -309,29 +242,5 @@ fn elsewhere(name: &str) -> Option<String> {
     match (found.next(), found.next()) {
         (Some(leaf), None) => Some(leaf.path),
         _ => None,
-    }
-}
-
-fn is_name(text: &str, dots: bool) -> bool {
-    let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_' || (dots && c == '.');
-    (1..=64).contains(&text.len()) && text.chars().all(fits) && !text.starts_with('.')
-}
-
-fn is_variable(name: &str) -> bool {
-    name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
-        && name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-}
-
-/// Why a name or `PREFIX*` cannot be passed through.
-fn passthrough_fault(text: &str) -> Option<String> {
-    let name = text.strip_suffix('*').unwrap_or(text);
-    if text == "*" {
-        Some("* alone would pass every variable, secrets included".to_owned())
-    } else if !is_variable(name) {
-        Some(format!("{:?} is not a variable's name", clip(text)))
-    } else if name.starts_with("AGENTD_") {
-        Some(format!("{} is a name that agentd keeps for itself", clip(text)))
-    } else {
-        None
     }
 }

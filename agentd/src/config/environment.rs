@@ -13,8 +13,11 @@ use std::sync::Arc;
 /// Names agentd uses between its own processes (S17.0).
 const RESERVED: [&str; 3] = ["AGENTD_SUBAGENT", "AGENTD_PARENT_PID", "AGENTD_KEEPER"];
 
-/// Beginnings of reserved names.
-const RESERVED_PREFIXES: [&str; 2] = ["AGENTD_INSTANCE_", "AGENTD_INTELLIGENCE_TOKEN"];
+/// The beginning of more reserved names.
+const RESERVED_PREFIX: &str = "AGENTD_INSTANCE_";
+
+/// The variable of the model's key; for one endpoint of several, `_N` follows, and `_FILE` where it names a file.
+pub(crate) const TOKEN: &str = "AGENTD_INTELLIGENCE_TOKEN";
 
 /// One tree for each variable that sets a key, in the order of their names.
 pub(crate) fn overrides(
@@ -45,7 +48,19 @@ pub(crate) fn variable(path: &str) -> String {
 }
 
 fn is_reserved(name: &str) -> bool {
-    RESERVED.contains(&name) || RESERVED_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+    RESERVED.contains(&name) || name.starts_with(RESERVED_PREFIX) || token_variable(name).is_some()
+}
+
+/// The endpoint that a variable of a key is for, from 1; `Some(None)` is all of them, `None` no such variable.
+pub(crate) fn token_variable(name: &str) -> Option<Option<usize>> {
+    let rest = name.strip_prefix(TOKEN)?;
+    let rest = rest.strip_suffix("_FILE").unwrap_or(rest);
+    if rest.is_empty() {
+        return Some(None);
+    }
+    let number = rest.strip_prefix('_')?;
+    let plain = number.bytes().all(|b| b.is_ascii_digit()) && !number.starts_with('0');
+    number.parse().ok().filter(|_| plain).map(Some)
 }
 
 fn tree(leaf: &Leaf, name: &str, value: &OsStr, order: u32, problems: &mut Vec<Problem>) -> Option<Node> {
@@ -66,12 +81,15 @@ fn read(key: &Key, text: &str, source: &Arc<Source>, problems: &mut Vec<Problem>
         Shape::Texts
         | Shape::Patterns
         | Shape::EnvNames
+        | Shape::Words(_)
         | Shape::Variables
+        | Shape::Headers
+        | Shape::Maps { .. }
         | Shape::Tags
         | Shape::Items(_) => {
             return yaml::parse(source, problems);
         }
-        Shape::Switch | Shape::Whole { .. } => true,
+        Shape::Switch | Shape::Whole { .. } | Shape::Number => true,
         _ => false,
     };
     let width = u32::try_from(text.lines().next().unwrap_or("").chars().count()).unwrap_or(u32::MAX).max(1);

@@ -26,9 +26,14 @@ pub(super) fn of(text: &str, shape: &Shape) -> Option<String> {
     match shape {
         Shape::Duration if units::duration(text).is_err() => duration(text),
         Shape::Size if units::size(text).is_err() => size(text),
+        Shape::Secret => Some(SECRET.to_owned()),
         _ => None,
     }
 }
+
+/// How a secret is referred to.
+pub(super) const SECRET: &str = "put it into a variable NAME and write \"{{secret:NAME}}\", or into a file and write \
+                                 \"{{secret-file:PATH}}\"";
 
 /// What to write instead of a text that is no whole number. `bare` is without what groups digits.
 pub(super) fn whole(bare: &str) -> Option<String> {

@@ -1,15 +1,19 @@
 //! One load: which texts there are, in which order, and what becomes of them.
 
 use super::check::check;
-use super::environment::{self, nest};
+use super::environment;
+use super::flags::{FLAG_ORDER, Flags, add_server};
+use super::hide::hide;
 use super::merge::merge;
-use super::problem::{Code, Problem, sorted};
+use super::problem::{Code, Problem, Severity, sorted};
+use super::provider;
 use super::read::Reader;
-use super::settings::{LogFormat, Settings};
-use super::source::{Place, Source};
+use super::settings::Settings;
+use super::source::Source;
 use super::text;
-use super::tree::{Entry, Node, Value};
+use super::tree::Node;
 use super::yaml;
+use crate::secrets::Secrets;
 use agentd_core::config::Config;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -27,28 +31,15 @@ pub struct Sources {
     pub flags: Flags,
 }
 
-/// Flags of the command line that stand for keys.
-#[derive(Debug, Default)]
-pub struct Flags {
-    /// `intelligence.model`.
-    pub model: Option<String>,
-    /// Servers as `NAME=COMMAND`, added to `mcp.servers`; one of the same name is replaced.
-    pub servers: Vec<String>,
-    /// `lifecycle.journal`.
-    pub journal: Option<String>,
-    /// `observability.log_level`.
-    pub log_level: Option<String>,
-    /// `observability.log_format`.
-    pub log_format: Option<LogFormat>,
-}
-
-/// A configuration without problems.
+/// A configuration that can be used.
 #[derive(Debug)]
 pub struct Loaded {
     /// For the core.
     pub config: Config,
     /// For the process around it.
     pub settings: Settings,
+    /// What is wrong with it and keeps nobody from using it.
+    pub warnings: Vec<Problem>,
 }
 
 /// Loads the configuration, or says all that is wrong with it.
@@ -62,14 +53,26 @@ pub fn load(sources: &Sources) -> Result<Loaded, Vec<Problem>> {
     // What a file that was not read would have said is not missing.
     let complete = trees.len() == files.len();
     let order = u32::try_from(files.len()).unwrap_or(FLAG_ORDER);
-    trees.extend(environment::overrides(&sources.environment, order, &mut problems));
+    let variables = environment::overrides(&sources.environment, order, &mut problems);
+    trees.extend(variables);
+    let of_files = trees.len();
     trees.extend(sources.flags.trees());
-    if files.is_empty() && !trees.iter().any(|tree| tree.entry("intelligence").is_some_and(names_a_dialect)) {
+    let secrets = Secrets::new(&sources.environment);
+    match provider::implied(&secrets, &trees, of_files) {
+        Ok(tree) => trees.splice(0..0, tree).for_each(drop),
+        Err(problem) if files.is_empty() => {
+            problems.push(*problem);
+            return Err(sorted(problems));
+        }
+        // That the dialect is missing is found below, with what else is wrong with the files.
+        Err(_) => {}
+    }
+    if files.is_empty() && !trees.iter().any(names_a_model) {
         problems.push(none_found(sources));
         return Err(sorted(problems));
     }
     let servers = sources.flags.servers(&mut problems);
-    Assembly { trees, servers, complete, files, here: &sources.here, problems }.read()
+    Assembly { trees, servers, complete, files, here: &sources.here, secrets, problems }.read()
 }
 
 /// Loads one text, without variables, flags or a search: a configuration that agentd itself writes.
@@ -78,7 +81,8 @@ pub(crate) fn load_text(name: &str, text: &str, here: &Path) -> Result<Loaded, V
     let tree = yaml::parse(&Source::file(Path::new(name), 0, text.to_owned()), &mut problems);
     let complete = tree.is_some();
     let trees = tree.into_iter().collect();
-    Assembly { trees, servers: Vec::new(), complete, files: Vec::new(), here, problems }.read()
+    let (servers, files) = (Vec::new(), Vec::new());
+    Assembly { trees, servers, complete, files, here, secrets: Secrets::default(), problems }.read()
 }
 
 /// All texts of one load.
@@ -90,21 +94,27 @@ struct Assembly<'a> {
     complete: bool,
     files: Vec<PathBuf>,
     here: &'a Path,
+    secrets: Secrets,
     problems: Vec<Problem>,
 }
 
 impl Assembly<'_> {
     /// Checks each text, lays them over each other and reads the whole.
     fn read(self) -> Result<Loaded, Vec<Problem>> {
-        let Assembly { trees, servers, complete, files, here, mut problems } = self;
+        let Assembly { trees, servers, complete, files, here, secrets, mut problems } = self;
+        trees.iter().for_each(hide);
         trees.iter().chain(&servers).for_each(|tree| check(tree, &mut problems));
         let mut root = yaml::empty(&Source::file(Path::new(""), 0, String::new()));
         trees.into_iter().for_each(|tree| merge(&mut root, tree));
         servers.into_iter().for_each(|tree| add_server(&mut root, tree));
-        let read = Reader { complete, here, files: &files, problems: &mut problems }.read(&root);
+        let read =
+            Reader { complete, here, files: &files, secrets: &secrets, problems: &mut problems }.read(&root);
+        let problems = sorted(problems);
         match read {
-            Some((config, settings)) if problems.is_empty() => Ok(Loaded { config, settings }),
-            Some(_) | None => Err(sorted(problems)),
+            Some((config, settings)) if problems.iter().all(|p| p.severity == Severity::Warning) => {
+                Ok(Loaded { config, settings, warnings: problems })
+            }
+            Some(_) | None => Err(problems),
         }
     }
 }
@@ -129,13 +139,19 @@ fn places(sources: &Sources) -> Vec<PathBuf> {
 
 fn none_found(sources: &Sources) -> Problem {
     let looked: Vec<String> = places(sources).iter().map(|place| place.display().to_string()).collect();
-    let message = format!("there is no configuration: looked for {}", looked.join(", "));
+    let message = format!(
+        "there is no configuration and no key: looked for {}, and for the variables {}",
+        looked.join(", "),
+        provider::keys().join(" and ")
+    );
     Problem::of_file("", Code::NoConfiguration, message)
-        .hint("name one with -c FILE; or try `agentd demo`, which needs none")
+        .hint("set one of the two and give --model NAME; or name a file with -c FILE; or try `agentd demo`, which needs neither")
 }
 
-fn names_a_dialect(intelligence: &Entry) -> bool {
-    intelligence.node.entry("dialect").is_some()
+/// Whether a text says how a model is reached.
+fn names_a_model(tree: &Node) -> bool {
+    let intelligence = tree.entry("intelligence").map(|entry| &entry.node);
+    intelligence.is_some_and(|node| node.entry("dialect").or(node.entry("endpoints")).is_some())
 }
 
 fn file_tree(file: &Path, order: u32, sources: &Sources, problems: &mut Vec<Problem>) -> Option<Node> {
@@ -146,122 +162,6 @@ fn file_tree(file: &Path, order: u32, sources: &Sources, problems: &mut Vec<Prob
             problems.push(Problem::of_file(file.display(), Code::Unreadable, message));
             None
         }
-    }
-}
-
-impl Flags {
-    fn trees(&self) -> Vec<Node> {
-        let format = self.log_format.map(|format| match format {
-            LogFormat::Json => "json",
-            LogFormat::Text => "text",
-        });
-        let set = [
-            ("--model", "intelligence.model", self.model.as_deref()),
-            ("--journal", "lifecycle.journal", self.journal.as_deref()),
-            ("--log-level", "observability.log_level", self.log_level.as_deref()),
-            ("--log-format", "observability.log_format", format),
-        ];
-        set.into_iter()
-            .filter_map(|(flag, path, value)| {
-                let source = Source::flag(flag, FLAG_ORDER, value?.to_owned());
-                Some(nest(path, Node::text(source.text(), Place::start(&source))))
-            })
-            .collect()
-    }
-
-    /// One tree for each server, `mcp.servers` with a single item.
-    fn servers(&self, problems: &mut Vec<Problem>) -> Vec<Node> {
-        self.servers.iter().filter_map(|text| server(text, problems)).collect()
-    }
-}
-
-/// Flags come after every file and variable.
-const FLAG_ORDER: u32 = u32::MAX - 1;
-
-/// Reads `NAME=COMMAND`.
-fn server(text: &str, problems: &mut Vec<Problem>) -> Option<Node> {
-    let source = Source::flag("--mcp", FLAG_ORDER, text.to_owned());
-    let place =
-        Place { width: u32::try_from(text.chars().count()).unwrap_or(u32::MAX), ..Place::start(&source) };
-    let accepted = "NAME=COMMAND, such as files='npx -y some-server .'";
-    let mut refuse = |code, fault: &str| {
-        problems.push(Problem::at(&place, "", code, fault).accepted(accepted));
-        None
-    };
-    let Some((name, command)) = text.split_once('=') else {
-        return refuse(Code::InvalidValue, "there is no = between a name and a command");
-    };
-    if command.starts_with("http://") || command.starts_with("https://") {
-        return refuse(Code::NotBuilt, "servers at an address are not built yet");
-    }
-    let Some(words) = words(command) else {
-        return refuse(Code::InvalidValue, "a quote is not closed");
-    };
-    let Some((program, args)) = words.split_first() else {
-        return refuse(Code::InvalidValue, "there is no command after the =");
-    };
-    let scalar = |text: &String| Node::text(text, place.clone());
-    let entry = |key: &str, node: Node| Entry { key: key.to_owned(), place: place.clone(), node };
-    let list = |items: Vec<Node>| Node { value: Value::List(items), place: place.clone() };
-    let entries = vec![
-        entry("name", Node::text(name, place.clone())),
-        entry("command", scalar(program)),
-        entry("args", list(args.iter().map(scalar).collect())),
-    ];
-    let item = Node { value: Value::Map(entries), place: place.clone() };
-    Some(nest("mcp.servers", list(vec![item])))
-}
-
-/// Splits a command as a shell would, without expanding anything: blanks, single and double quotes, and a
-/// backslash outside single quotes. `None` when a quote is left open.
-fn words(text: &str) -> Option<Vec<String>> {
-    let mut words = Vec::new();
-    let mut word: Option<String> = None;
-    let mut quote: Option<char> = None;
-    let mut chars = text.chars();
-    while let Some(c) = chars.next() {
-        match (quote, c) {
-            (Some(open), _) if c == open => quote = None,
-            (None, '\'' | '"') => {
-                quote = Some(c);
-                word.get_or_insert_default();
-            }
-            (None | Some('"'), '\\') => word.get_or_insert_default().push(chars.next()?),
-            (None, _) if c.is_whitespace() => words.extend(word.take()),
-            _ => word.get_or_insert_default().push(c),
-        }
-    }
-    words.extend(word);
-    quote.is_none().then_some(words)
-}
-
-/// Adds the one server of `tree` to the list, in place of one with its name.
-fn add_server(root: &mut Node, tree: Node) {
-    let Some(added) = only_server(tree.clone()) else { return };
-    let name_of = |node: &Node| node.entry("name").and_then(|entry| super::values::text_of(&entry.node));
-    let name = name_of(&added);
-    match servers_of(root) {
-        Some(list) => {
-            list.retain(|node| name_of(node) != name);
-            list.push(added);
-        }
-        None => merge(root, tree),
-    }
-}
-
-fn only_server(mut tree: Node) -> Option<Node> {
-    servers_of(&mut tree).and_then(Vec::pop)
-}
-
-fn servers_of(root: &mut Node) -> Option<&mut Vec<Node>> {
-    let mut node = root;
-    for key in ["mcp", "servers"] {
-        let Value::Map(entries) = &mut node.value else { return None };
-        node = &mut entries.iter_mut().find(|entry| entry.key == key)?.node;
-    }
-    match &mut node.value {
-        Value::List(items) => Some(items),
-        Value::Scalar(_) | Value::Map(_) => None,
     }
 }
 

@@ -31,15 +31,25 @@ pub struct Problem {
     /// One sentence: what was seen.
     pub message: String,
     /// What is accepted there.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub accepted: Option<String>,
     /// What to do.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
+    /// Whether anything can be run with it.
+    pub severity: Severity,
     #[serde(skip)]
     shown: Option<Shown>,
     #[serde(skip)]
     order: u32,
+}
+
+/// How much a problem matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Severity {
+    /// Nothing can be run with the configuration.
+    Error,
+    /// A part of it cannot be used; the rest can.
+    Warning,
 }
 
 /// Kinds of problems; the names are stable.
@@ -70,6 +80,12 @@ pub enum Code {
     UnknownVariable,
     /// A playbook that cannot be used.
     Playbook,
+    /// The model's provider needs a key, and none can be found.
+    NoCredential,
+    /// A secret that is referred to cannot be had.
+    Secret,
+    /// A program that cannot be found or started.
+    NoProgram,
 }
 
 /// The line a problem is on, cut to what is shown, and what stands under it.
@@ -91,6 +107,7 @@ impl Problem {
             message: message.into(),
             accepted: None,
             hint: None,
+            severity: Severity::Error,
             shown: Some(Shown::of(place)),
             order: place.source.order(),
         }
@@ -107,9 +124,16 @@ impl Problem {
             message: message.into(),
             accepted: None,
             hint: None,
+            severity: Severity::Error,
             shown: None,
             order: 0,
         }
+    }
+
+    /// Says that it keeps nobody from using the rest.
+    pub(crate) fn warning(mut self) -> Problem {
+        self.severity = Severity::Warning;
+        self
     }
 
     /// Says which key it is about.
@@ -139,6 +163,9 @@ impl fmt::Display for Problem {
             write!(f, ":{}:{}", self.line, self.column)?;
         }
         f.write_str(": ")?;
+        if self.severity == Severity::Warning {
+            f.write_str("warning: ")?;
+        }
         if !self.path.is_empty() {
             write!(f, "{}: ", printable(&self.path))?;
         }
@@ -226,7 +253,7 @@ mod tests {
         let source = Source::file(Path::new("a.yaml"), 0, text.to_owned());
         let before: usize = text.split_inclusive('\n').take(line as usize - 1).map(str::len).sum();
         let offset = before + column as usize - 1;
-        let place = Place { source, line, column, width, offset };
+        let place = Place { line, column, width, offset, ..Place::start(&source) };
         Problem::at(&place, "limits.stesp", Code::UnknownKey, "there is no such key")
     }
 

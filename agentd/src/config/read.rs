@@ -2,28 +2,35 @@
 //! key, or a look at the file system, to check: what is required, what excludes what, names used twice, folders
 //! that do not exist, the playbook. Called once all texts are merged and found well-formed by themselves.
 
+mod endpoint;
 mod model;
 mod servers;
+mod token;
 
+use super::nearest::nearest;
 use super::problem::{Code, Problem};
 use super::schema;
 use super::settings::{LogFormat, Settings};
 use super::source::Place;
-use super::tree::Node;
-use super::values::Values;
+use super::tree::{Node, clip};
+use super::values::{Values, text_of};
+use crate::secrets::Secrets;
 use agentd_core::config::{
-    Config, Kill, LimitOverrides, Liveness, ModelChoice, Priority, Rate, SpawnDefaults, SubagentLimits,
+    Config, Kill, LimitOverrides, Liveness, Priority, Rate, SpawnDefaults, SubagentLimits,
 };
 use agentd_core::note::Level;
 use agentd_core::preview::preview;
 use agentd_core::units;
 use agentd_core::wire::message::{Mode, RunLimits};
-use std::collections::BTreeMap;
+use model::Models;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Bytes of a path in a message.
 const SHOWN_BYTES: usize = 4096;
+
+/// The name that stands for the model of whoever asks.
+const INHERIT: &str = "inherit";
 
 /// What reading needs besides the tree.
 pub(crate) struct Reader<'a> {
@@ -33,6 +40,8 @@ pub(crate) struct Reader<'a> {
     pub(crate) complete: bool,
     /// The files, in order.
     pub(crate) files: &'a [PathBuf],
+    /// Where references are looked up.
+    pub(crate) secrets: &'a Secrets,
     pub(crate) problems: &'a mut Vec<Problem>,
 }
 
@@ -43,21 +52,28 @@ impl Reader<'_> {
         let agent = values.section("agent");
         let workspace = self.folder(&agent, "workspace", "agent.workspace");
         let (servers, tags) = self.servers(&values, workspace.as_deref());
-        let model = self.model(&values.section("intelligence"));
+        let models = self.models(&values.section("intelligence"));
         let lifecycle = values.section("lifecycle");
         let liveness = self.liveness(&lifecycle.section("liveness"));
-        let defaults = self.defaults(&values.section("subagents").section("defaults"));
+        let intelligence = values.section("intelligence");
+        let mut named = intelligence.names("models");
+        named.extend(intelligence.text("model"));
+        named.push(INHERIT);
+        let defaults = self.defaults(&values.section("subagents").section("defaults"), &named);
         let journal = lifecycle.path("journal").filter(|_| lifecycle.text("journal") != Some("off"));
         let observability = values.section("observability");
         let log_level = observability.text("log_level").unwrap_or_default();
+        let Models { own, named } = models?;
         let config = Config {
             agent: agent.text("name").map_or_else(|| self.default_name(), str::to_owned),
             instruction: agent.text("instruction").unwrap_or_default().to_owned(),
-            model: ModelChoice::of(model?),
-            models: BTreeMap::new(),
+            model: own,
+            models: named,
             one_shot: true,
-            worker_idle: Duration::from_secs(60),
-            wake_on_results: false,
+            worker_idle: time(&agent, "worker_idle"),
+            wake_on_results: agent
+                .texts("wake_on")
+                .is_some_and(|words| words.iter().any(|word| word == "subagent_result")),
             servers,
             run: run_limits(&values.section("limits").section("run")),
             subagents: subagent_limits(&values.section("limits").section("subagents")),
@@ -75,6 +91,7 @@ impl Reader<'_> {
             journal: journal.map(|(path, _)| self.absolute(&path)),
             log_level: level(log_level),
             log_format: observability.text("log_format").map(format),
+            secrets: self.secrets.clone(),
             tags,
         };
         Some((config, settings))
@@ -107,7 +124,7 @@ impl Reader<'_> {
         liveness
     }
 
-    fn defaults(&mut self, values: &Values<'_>) -> SpawnDefaults {
+    fn defaults(&mut self, values: &Values<'_>, models: &[&str]) -> SpawnDefaults {
         let limits = values.section("limits");
         let cpu = limits.duration("cpu");
         let memory = limits.size("memory");
@@ -125,10 +142,11 @@ impl Reader<'_> {
             self.problems.push(problem.accepted("1s or more, in whole seconds: the kernel counts no finer"));
         }
         SpawnDefaults {
-            model: None,
+            model: self.default_model(values, models),
             mode: match values.text("mode") {
                 Some("async") => Mode::Async,
                 Some("detached") => Mode::Detached,
+                Some("warm") => Mode::Warm,
                 _ => Mode::Sync,
             },
             priority: match values.text("priority") {
@@ -144,6 +162,24 @@ impl Reader<'_> {
                 cpu,
             },
         }
+    }
+
+    /// `subagents.defaults.model`, which has to be one of `models`, the agent's own among them.
+    fn default_model(&mut self, values: &Values<'_>, models: &[&str]) -> Option<String> {
+        let node = values.written("model")?;
+        let name = text_of(node)?;
+        if !models.contains(&name.as_str()) {
+            let path = "subagents.defaults.model";
+            let fault = format!("there is no model {:?} in intelligence.models", clip(&name));
+            let problem =
+                Problem::at(&node.place, path, Code::InvalidValue, fault).accepted(models.join(", "));
+            self.problems.push(match nearest(&name, models.iter().copied()) {
+                Some(near) => problem.hint(format!("did you mean {near}?")),
+                None => problem
+                    .hint("add it there, or remove this key: then subagents have the agent's own model"),
+            });
+        }
+        Some(name)
     }
 
     /// A folder that must exist, absolute.
@@ -174,14 +210,19 @@ impl Reader<'_> {
         if !self.complete {
             return;
         }
-        let problem = match place {
-            Some(place) => Problem::at(place, path, Code::Missing, "is required"),
+        let problem = self.lacking(place, path, Code::Missing, "is required");
+        self.problems.push(problem.accepted(accepted));
+    }
+
+    /// That something is not there: in the map at `place`, or in the first file when no file has such a map.
+    fn lacking(&self, place: Option<&Place>, path: &str, code: Code, message: impl Into<String>) -> Problem {
+        match place.filter(|place| place.source.is_file()) {
+            Some(place) => Problem::at(place, path, code, message),
             None => {
                 let file = self.files.first().map(|file| file.display().to_string()).unwrap_or_default();
-                Problem::of_file(file, Code::Missing, "is required").key(path)
+                Problem::of_file(file, code, message).key(path)
             }
-        };
-        self.problems.push(problem.accepted(accepted));
+        }
     }
 }
 
@@ -219,7 +260,7 @@ fn subagent_limits(values: &Values<'_>) -> SubagentLimits {
         total: values.small("total").unwrap_or_default(),
         depth: values.small("depth").unwrap_or_default(),
         rate: Rate { burst, per },
-        queue: 0,
+        queue: values.small("queue").unwrap_or_default(),
     }
 }
 

@@ -1,5 +1,6 @@
 //! What the binary needs of a configuration and the core does not.
 
+use crate::secrets::Secrets;
 use agentd_core::note::Level;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -19,6 +20,8 @@ pub struct Settings {
     pub log_level: Level,
     /// How; by default as stderr is a terminal or not.
     pub log_format: Option<LogFormat>,
+    /// Where the values of secret references come from when a child is started.
+    pub secrets: Secrets,
     /// Tags of each server's tools, by server and pattern (S16.1).
     pub tags: BTreeMap<String, BTreeMap<String, Vec<String>>>,
 }

@@ -63,6 +63,11 @@ impl Node {
         matches!(&self.value, Value::Scalar(scalar) if scalar.kind() == Kind::Null)
     }
 
+    /// Whether it is a list.
+    pub(crate) fn is_list(&self) -> bool {
+        matches!(self.value, Value::List(_))
+    }
+
     /// For messages: `a list`, `the number 5`, `the text "x"`.
     pub(crate) fn seen(&self) -> String {
         match &self.value {

@@ -40,6 +40,26 @@ impl<'a> Values<'a> {
         nodes.map(|node| Values { node: Some(node), keys }).collect()
     }
 
+    /// The maps of the map at a key, by name.
+    pub(crate) fn maps(&self, name: &str) -> Vec<(&'a str, Values<'a>)> {
+        let keys = match self.key(name).shape {
+            Shape::Maps { each, .. } => each,
+            _ => &[],
+        };
+        let maps = self.entries(name).filter(|(_, node)| matches!(node.value, Value::Map(_)));
+        maps.map(|(name, node)| (name, Values { node: Some(node), keys })).collect()
+    }
+
+    /// The names in the map at a key.
+    pub(crate) fn names(&self, name: &str) -> Vec<&'a str> {
+        self.entries(name).map(|(name, _)| name).collect()
+    }
+
+    /// Whether a key is there at all, with a value or without one.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.node.is_some_and(|node| node.entry(name).is_some())
+    }
+
     /// Where the map stands, when it is written.
     pub(crate) fn place(&self) -> Option<&'a Place> {
         self.node.map(|node| &node.place)
@@ -96,12 +116,6 @@ impl<'a> Values<'a> {
     /// The texts of a list; `None` when it is not written.
     pub(crate) fn texts(&self, name: &str) -> Option<Vec<String>> {
         self.written(name).map(|_| self.list(name).iter().filter_map(text_of).collect())
-    }
-
-    /// A map from names to texts.
-    pub(crate) fn map(&self, name: &str) -> BTreeMap<String, String> {
-        let pairs = self.entries(name).filter_map(|(key, node)| Some((key.to_owned(), text_of(node)?)));
-        pairs.collect()
     }
 
     /// A map from names to lists of texts.

@@ -248,7 +248,9 @@ impl<'a> Builder<'a> {
     fn place_of(&self, span: &Span) -> Place {
         let one_line = span.start.line() == span.end.line();
         let width = if one_line { span.end.col().saturating_sub(span.start.col()) } else { 1 };
-        self.place(&span.start, width)
+        let place = self.place(&span.start, width);
+        let end = span.end.byte_offset().unwrap_or(place.end);
+        Place { end: end.max(place.offset), ..place }
     }
 
     fn place(&self, mark: &Marker, width: usize) -> Place {
@@ -259,6 +261,7 @@ impl<'a> Builder<'a> {
             column: number(mark.col() + 1),
             width: number(width.max(1)),
             offset: mark.byte_offset().unwrap_or(0),
+            end: self.source.text().len(),
         }
     }
 }

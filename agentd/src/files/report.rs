@@ -32,6 +32,11 @@ impl Failure {
     /// What the system said about `path`, and what can be done.
     pub(super) fn system(path: &str, doing: &str, e: Errno) -> Failure {
         let what = match e {
+            Errno::NOENT | Errno::NOTDIR if path.contains('\u{fffd}') => {
+                "if this came from list, glob or grep, the real name holds bytes that are not UTF-8, shown as \u{fffd}; no \
+                 path can spell such a name, so this tool cannot reach it until it is renamed"
+                    .to_owned()
+            }
             Errno::NOENT => "it does not exist; list its folder to see what is there".to_owned(),
             Errno::ACCESS | Errno::PERM => "permission denied; this server's user may not do that".to_owned(),
             Errno::NOTDIR => "a part of the path is not a folder".to_owned(),

@@ -4,7 +4,7 @@
 
 use agentd_core::config::Config;
 use agentd_core::time::{Now, Wall};
-use agentd_core::wire::message::Transport;
+use agentd_core::wire::message::{Dialect, Transport};
 use serde::{Deserialize, Serialize};
 
 /// The first line of a journal; the number is the format's version.
@@ -16,7 +16,8 @@ pub(super) const MAGIC_OF_ANY_VERSION: &[u8] = b"agentd journal ";
 /// Bytes of one record at most; a longer length is damage.
 pub(super) const RECORD_BYTES: u32 = 64 * 1024 * 1024;
 
-/// What stands in for the value of a server's variable.
+/// What stands in for the value of a server's variable, a model's key or header. References are left out with the
+/// rest: an embedder may have put values in their place.
 const LEFT_OUT: &str = "(not recorded)";
 
 /// The first record of a file: what a replay starts from.
@@ -28,7 +29,7 @@ pub struct Header {
     pub began: Now,
     /// Which file of the journal this is, from 0. A replay needs number 0 and every one after it.
     pub segment: u64,
-    /// The core's configuration, without the values of servers' variables.
+    /// The core's configuration, without the values of servers' variables, of keys and of headers.
     pub config: Config,
 }
 
@@ -42,6 +43,15 @@ impl Header {
                     stdio.env.values_mut().for_each(|value| LEFT_OUT.clone_into(value));
                 }
                 Transport::Files(_) => {}
+            }
+        }
+        for choice in config.models.values_mut().chain([&mut config.model]) {
+            match &mut choice.model.dialect {
+                Dialect::Mock(_) => {}
+                Dialect::Openai(remote) | Dialect::Anthropic(remote) => {
+                    let tokens = remote.endpoints.iter_mut().filter_map(|endpoint| endpoint.token.as_mut());
+                    tokens.chain(remote.headers.values_mut()).for_each(|value| LEFT_OUT.clone_into(value));
+                }
             }
         }
         Header { agentd: env!("CARGO_PKG_VERSION").to_owned(), began: now, segment: 0, config }

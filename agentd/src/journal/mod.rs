@@ -3,7 +3,8 @@
 //!
 //! A journal with a gap is worthless behind the gap. So nothing is ever skipped: when an event cannot be kept
 //! (the disk fails, or is slower than the events for too long) the journal ends there, and that is said once.
-//! The file holds content (prompts, what children say) and no secrets: values of servers' variables are left out.
+//! The file holds content (prompts, what children say) and no secrets: values of servers' variables, of
+//! models' keys and headers are left out.
 
 mod files;
 mod format;

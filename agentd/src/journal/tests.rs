@@ -6,7 +6,9 @@ use agentd_core::config::{Kill, Liveness, ModelChoice, Priority, Rate, SpawnDefa
 use agentd_core::event::{Exit, SupervisorSignal};
 use agentd_core::id::NodeId;
 use agentd_core::time::{Instant, Wall};
-use agentd_core::wire::message::{Dialect, Mode, Model, RunLimits, Server, Stdio, Transport};
+use agentd_core::wire::message::{
+    Dialect, Endpoint, Mode, Model, Remote, RunLimits, Server, Stdio, Transport,
+};
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -28,7 +30,7 @@ fn config() -> Config {
             name: "mock".into(),
             dialect: Dialect::Mock(Bytes::from(vec![b'{', b'}', 0xff])),
         }),
-        models: BTreeMap::new(),
+        models: BTreeMap::from([("far".to_owned(), ModelChoice::of(far()))]),
         one_shot: true,
         worker_idle: Duration::from_secs(60),
         wake_on_results: false,
@@ -62,6 +64,19 @@ fn config() -> Config {
         reap_orphans_always: false,
         log_level: "info".into(),
     }
+}
+
+/// A model as an embedder may give it: with values and not references.
+fn far() -> Model {
+    let endpoint = Endpoint { url: "https://far.example".into(), token: Some("canary-7f3a".into()) };
+    let remote = Remote {
+        model: "m".into(),
+        endpoints: vec![endpoint],
+        headers: [("x-api-key".to_owned(), "canary-7f3a".to_owned())].into(),
+        timeout_ms: 1,
+        max_output: None,
+    };
+    Model { name: "far".into(), dialect: Dialect::Anthropic(remote) }
 }
 
 fn now(ms: u64) -> Now {
@@ -130,6 +145,10 @@ fn what_is_written_is_read_back() {
     let mut expected = config();
     let Transport::Stdio(stdio) = &mut expected.servers[0].transport else { panic!() };
     stdio.env.insert("TOKEN".into(), "(not recorded)".into());
+    let far = expected.models.get_mut("far").expect("it is there");
+    let Dialect::Anthropic(remote) = &mut far.model.dialect else { panic!() };
+    remote.endpoints[0].token = Some("(not recorded)".into());
+    remote.headers.insert("x-api-key".into(), "(not recorded)".into());
     assert_eq!(header.config, expected);
     let mode = fs::metadata(folder.path()).expect("there").permissions().mode();
     assert_eq!(mode & 0o777, 0o600);

@@ -17,6 +17,8 @@ pub mod message;
 mod program;
 mod watch;
 
+pub(crate) use program::find;
+
 use crate::{environment, fork};
 use agentd_host::entry;
 use agentd_host::process::{Pid, Process};

@@ -70,7 +70,8 @@ fn stdio_command(stdio: &Stdio) -> Result<Command, String> {
             folder.display()
         ));
     }
-    let program = find(&stdio.command, stdio.env.get("PATH").map(OsString::from), &folder)?;
+    let search = stdio.env.get("PATH").map(OsString::from).or_else(|| std::env::var_os("PATH"));
+    let program = find(&stdio.command, search, &folder)?;
     let mut command = Command::new(program);
     command.arg0(&stdio.command).args(&stdio.args).current_dir(folder);
     command.env_clear().envs(environment::baseline()).envs(&stdio.env);
@@ -96,8 +97,8 @@ fn check_values(stdio: &Stdio) -> Result<(), String> {
     }
 }
 
-/// The file to run: a path as it is, a name by `PATH`, both as seen from `folder`.
-fn find(command: &str, declared_path: Option<OsString>, folder: &Path) -> Result<PathBuf, String> {
+/// The file to run: a path as it is, a name by `search` (a `PATH`), both as seen from `folder`.
+pub(crate) fn find(command: &str, search: Option<OsString>, folder: &Path) -> Result<PathBuf, String> {
     if command.contains('/') {
         let path = folder.join(command);
         return match look(&path) {
@@ -106,7 +107,7 @@ fn find(command: &str, declared_path: Option<OsString>, folder: &Path) -> Result
             Look::NotRunnable(why) => Err(format!("{} {why}", path.display())),
         };
     }
-    let search = declared_path.or_else(|| std::env::var_os("PATH")).unwrap_or_else(|| DEFAULT_PATH.into());
+    let search = search.unwrap_or_else(|| DEFAULT_PATH.into());
     let mut near_miss = None;
     for entry in std::env::split_paths(&search) {
         let path = folder.join(entry).join(command);

@@ -22,6 +22,8 @@ pub enum Format {
     Text,
     /// The starts and ends of runs in plain words and nothing else, for `demo`.
     Progress,
+    /// As that without the starts, which the live tree shows.
+    Ends,
 }
 
 /// Appends the note's line.
@@ -34,6 +36,11 @@ pub(super) fn write(format: Format, now: Wall, note: &Note, out: &mut Vec<u8>) {
             Ok(())
         }
         Format::Progress => {
+            progress(note, out);
+            Ok(())
+        }
+        Format::Ends if note.event.ends_with(".spawn") => Ok(()),
+        Format::Ends => {
             progress(note, out);
             Ok(())
         }

@@ -253,7 +253,8 @@ fn the_documents_list_every_event() {
 }
 
 /// Dotted names in the sources that are no log events, but tools of the supervisor (`subagent.kill` is both).
-const NOT_EVENTS: [&str; 4] = ["subagent.await", "subagent.list", "subagent.run", "subagent.status"];
+const NOT_EVENTS: [&str; 5] =
+    ["subagent.await", "subagent.list", "subagent.run", "subagent.send", "subagent.status"];
 
 #[test]
 fn the_list_of_events_is_what_the_sources_log() {
@@ -274,7 +275,7 @@ fn the_list_of_events_is_what_the_sources_log() {
 /// Adds every string literal that looks like an event's name; tests and the list itself are left out.
 fn collect_names(folder: &std::path::Path, names: &mut std::collections::BTreeSet<String>) {
     let event = regex::Regex::new(
-        r#""((?:agent|child|daemon|drain|journal|log|mcp|model|prompt|reload|store|subagent|tool|worker)(?:\.[a-z_]+)+)""#,
+        r#""((?:agent|child|config|daemon|drain|journal|log|mcp|model|prompt|reload|store|subagent|tool|worker)(?:\.[a-z_]+)+)""#,
     )
     .expect("a pattern");
     for entry in std::fs::read_dir(folder).expect("sources") {

@@ -79,7 +79,7 @@ impl<'t> Script<'t> {
     /// Runs a conversation to its end.
     pub(crate) fn run(&self, role: Role, instruction: &str, tools: Option<Vec<String>>) -> Terminal {
         let spec = self.spec(role, instruction, tools);
-        let mut machine = Loop::new(&spec, self.catalogue(role), Vec::new(), Instant::ZERO);
+        let mut machine = Loop::new(&spec, self.catalogue(role), Vec::new(), None, Instant::ZERO);
         let mut outputs = Vec::new();
         machine.handle(Instant::ZERO, Input::Start, &mut outputs);
         loop {
@@ -98,6 +98,7 @@ impl<'t> Script<'t> {
                         Input::ToolDone { call, outcome: ToolOutcome { error, value } }
                     }
                     Output::Finish(terminal) => return terminal,
+                    Output::Turn(turn) => panic!("no run here is warm: {turn:?}"),
                     Output::Emit(_) | Output::AbandonModel { .. } | Output::AbandonTool { .. } => continue,
                 };
                 machine.handle(Instant::ZERO, input, &mut next);

@@ -4,6 +4,7 @@
 
 use crate::bytes::Json;
 use crate::config::{LimitOverrides, Priority};
+use crate::json::schema::Schema;
 use crate::limits;
 use crate::units;
 use crate::wire::message::{ContextMessage, ContextRole, Mode};
@@ -254,6 +255,8 @@ impl Reader<'_> {
                     let most = limits::OUTPUT_SCHEMA_BYTES;
                     let seen = json.0.len();
                     self.problems.push(format!("output_schema: {seen} bytes, at most {most} are accepted"));
+                } else if let Err(problem) = Schema::read(&json.0) {
+                    self.problems.push(format!("output_schema: {problem}"));
                 }
                 Some(json)
             }
@@ -376,6 +379,8 @@ mod tests {
             (json!({"context": [{"role": "user", "content": "x", "tools": ["*"]}]}), "context[0]"),
             (json!({"delegate": "yes"}), "true or false"),
             (json!({"output_schema": true}), "output_schema: saw true"),
+            (json!({"output_schema": {"type": "strin"}}), "output_schema: at /type: "),
+            (json!({"output_schema": {"$ref": "#"}}), "output_schema: "),
             (json!({"plan_item": 0}), "plan_item: saw 0"),
             (json!({"model": 4}), "model: saw 4"),
         ] {

@@ -1,4 +1,4 @@
-//! What a run may use and has used (S7.1, S7.2, S7.5).
+//! What a turn may use and has used (S7.1, S7.2, S7.5). A run that is not warm is one turn.
 
 use crate::model::{Reply, ReplyUsage};
 use crate::time::{Duration, Instant};
@@ -23,7 +23,17 @@ impl Budget {
         Budget { limits, since, steps: 0, tokens: 0 }
     }
 
-    /// When the run is out of time.
+    /// All of it anew, for a turn that begins `now`.
+    pub(super) fn renew(&mut self, now: Instant) {
+        (self.since, self.steps, self.tokens) = (now, 0, 0);
+    }
+
+    /// Moves the deadline by time that does not count.
+    pub(super) fn forgive(&mut self, stood_still: Duration) {
+        self.since = self.since + stood_still;
+    }
+
+    /// When the turn is out of time.
     pub(super) fn deadline(&self) -> Instant {
         self.since + Duration::from_millis(self.limits.deadline_ms)
     }

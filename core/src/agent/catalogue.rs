@@ -1,6 +1,6 @@
 //! The tools of a run: what the model is offered, and what a call it made comes to.
 
-use crate::agent::{Tool, ToolSource};
+use crate::agent::{FINISH_TOOL, Tool, ToolSource};
 use crate::bytes::{Bytes, Json};
 use crate::json::{object, preview};
 use crate::limits::{ARGUMENT_BYTES, ARGUMENT_DEPTH, PREVIEW_BYTES};
@@ -13,10 +13,29 @@ use std::sync::Arc;
 /// Tool names that an error lists at most.
 const LISTED: usize = 20;
 
+/// Who answers a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Answerer {
+    /// Somebody outside.
+    Outside(ToolSource),
+    /// The loop: it is the `finish` of the supervisor's tools.
+    Loop,
+}
+
+/// A call that can be answered.
+#[derive(Debug)]
+pub(super) struct Resolved {
+    pub(super) by: Answerer,
+    /// Registry name.
+    pub(super) name: String,
+    /// A JSON object on one line.
+    pub(super) args: Json,
+}
+
 /// The granted tools.
 #[derive(Debug)]
 pub(super) struct Catalogue {
-    tools: BTreeMap<String, ToolSource>,
+    tools: BTreeMap<String, Answerer>,
     /// For requests: in the order given, under wire names.
     pub(super) offered: Arc<[ToolDecl]>,
     /// For requests and replies.
@@ -37,7 +56,13 @@ impl Catalogue {
                 ToolSource::Server { .. } => grant.allows(&decl.name),
             };
             if granted && !kept.contains_key(&decl.name) {
-                kept.insert(decl.name.clone(), source);
+                let by = match source {
+                    ToolSource::Supervisor if decl.name == FINISH_TOOL => Answerer::Loop,
+                    source @ (ToolSource::Supervisor | ToolSource::Server { .. }) => {
+                        Answerer::Outside(source)
+                    }
+                };
+                kept.insert(decl.name.clone(), by);
                 decls.push(decl);
             }
         }
@@ -53,14 +78,14 @@ impl Catalogue {
 
     /// What a call comes to: who answers it, under which name, with which arguments; or what the model is told
     /// instead (S7.3). A tool that exists and is not granted reads exactly as one that does not exist.
-    pub(super) fn resolve(&self, call: &Call) -> Result<(ToolSource, String, Json), String> {
+    pub(super) fn resolve(&self, call: &Call) -> Result<Resolved, String> {
         let found = self.names.registry(&call.name).and_then(|name| Some((name, self.tools.get(name)?)));
-        let Some((name, source)) = found else { return Err(self.unknown(&call.name)) };
+        let Some((name, by)) = found else { return Err(self.unknown(&call.name)) };
         let args = arguments(&call.args).map_err(|problem| {
             let seen = preview(&call.args, PREVIEW_BYTES);
             format!("the call was not made; its arguments: {problem}. They were: `{seen}`")
         })?;
-        Ok((source.clone(), name.to_owned(), args))
+        Ok(Resolved { by: by.clone(), name: name.to_owned(), args })
     }
 
     /// What people are told of a call that was not made: the tool's registry name, or a look at what the model
@@ -80,11 +105,11 @@ impl Catalogue {
         let mut from_servers = 0;
         for source in self.tools.values() {
             match source {
-                ToolSource::Server { server, .. } => {
+                Answerer::Outside(ToolSource::Server { server, .. }) => {
                     servers.insert(server);
                     from_servers += 1;
                 }
-                ToolSource::Supervisor => {}
+                Answerer::Outside(ToolSource::Supervisor) | Answerer::Loop => {}
             }
         }
         (from_servers, servers.len(), self.tools.len() - from_servers)
@@ -105,7 +130,7 @@ impl Catalogue {
 
 /// The arguments as a JSON object on one line. Nothing at all is what some models send for a tool without
 /// parameters (F04). The text is kept and not written anew, so a number stays as the model wrote it.
-fn arguments(raw: &str) -> Result<Json, String> {
+pub(super) fn arguments(raw: &str) -> Result<Json, String> {
     if raw.trim().is_empty() {
         return Ok(Json(Bytes::from(b"{}".as_slice())));
     }

@@ -5,6 +5,7 @@ use crate::bytes::{Bytes, Json};
 use crate::model::names::legal;
 use crate::model::{Call, CallResult, Message, PastCall};
 use std::collections::BTreeSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 /// Characters of a model's call id that are kept as they are.
@@ -16,14 +17,27 @@ pub(super) struct History {
     messages: Vec<Arc<Message>>,
     /// How many of the first messages are the caller's context.
     pub(super) context: usize,
+    /// Where the turn in hand begins: the index of its message.
+    pub(super) begins: usize,
     /// Bytes of all messages, for estimates.
     pub(super) bytes: usize,
     ids: BTreeSet<String>,
     minted: u64,
-    /// Rounds in a row, up to the last, that made the same calls and got the same results.
+    /// Rounds in a row of this turn, up to the last, that made the same calls and got the same results.
     pub(super) streak: u32,
-    /// Where the last round's assistant message is.
-    last_round: Option<usize>,
+    /// What the last round asked and got; `None` before the first of a turn.
+    last_round: Option<Vec<Step>>,
+}
+
+/// A call and its result, as far as two rounds are compared.
+#[derive(Debug, PartialEq, Eq)]
+struct Step {
+    name: String,
+    args: Json,
+    /// Of what the model wrote, where that was no call and the history keeps something else.
+    unusable: Option<u64>,
+    error: bool,
+    text: String,
 }
 
 impl History {
@@ -32,6 +46,7 @@ impl History {
         let mut history = History {
             messages: Vec::new(),
             context: opening.len().saturating_sub(1),
+            begins: opening.len().saturating_sub(1),
             bytes: 0,
             ids: BTreeSet::new(),
             minted: 0,
@@ -53,16 +68,36 @@ impl History {
         }
     }
 
-    /// A whole round: what the model wrote and called, and the results in the same order.
-    pub(super) fn observed(&mut self, text: Option<String>, calls: Vec<PastCall>, results: Vec<CallResult>) {
+    /// What the model is asked or told.
+    pub(super) fn told(&mut self, text: String) {
+        self.push(Message::User(text));
+    }
+
+    /// A new turn: where it begins, and what came before is no beginning of spinning.
+    pub(super) fn begin_turn(&mut self, text: String) {
+        self.begins = self.messages.len();
+        self.streak = 0;
+        self.last_round = None;
+        self.told(text);
+    }
+
+    /// A whole round: what the model wrote and called, and the results in the same order. `unusable` tells calls
+    /// apart of which the history keeps nothing that would.
+    pub(super) fn observed(
+        &mut self,
+        text: Option<String>,
+        calls: Vec<PastCall>,
+        unusable: Vec<Option<u64>>,
+        results: Vec<CallResult>,
+    ) {
         debug_assert!(
             calls.iter().map(|c| &c.id).eq(results.iter().map(|r| &r.id)),
             "one result for each call"
         );
-        let round = self.messages.len();
+        let round = steps(&calls, unusable, &results);
         self.push(Message::Assistant { text, calls });
         self.push(Message::Results(results));
-        let same = self.last_round.is_some_and(|last| self.is_same(last, round));
+        let same = self.last_round.as_ref() == Some(&round);
         self.streak = if same { self.streak.saturating_add(1) } else { 1 };
         self.last_round = Some(round);
     }
@@ -84,27 +119,32 @@ impl History {
         self.bytes = self.bytes.saturating_add(bytes(&message));
         self.messages.push(Arc::new(message));
     }
+}
 
-    /// Whether two rounds made the same calls with the same results. The same call several times in one
-    /// message counts as once: parallel spawns that are all refused alike are no spinning.
-    fn is_same(&self, one: usize, other: usize) -> bool {
-        let steps = |round: usize| {
-            let pair =
-                (self.messages.get(round).map(Arc::as_ref), self.messages.get(round + 1).map(Arc::as_ref));
-            let (calls, results) = match pair {
-                (Some(Message::Assistant { calls, .. }), Some(Message::Results(results))) => (calls, results),
-                (Some(_), _) | (None, _) => return Vec::new(),
-            };
-            let mut steps: Vec<_> = calls
-                .iter()
-                .zip(results)
-                .map(|(call, result)| (&call.name, &*call.args.0, result.error, &result.text))
-                .collect();
-            steps.dedup();
-            steps
-        };
-        steps(one) == steps(other)
-    }
+/// A round as it is compared with the next. The same call several times in one message counts as once: parallel
+/// spawns that are all refused alike are no spinning.
+fn steps(calls: &[PastCall], unusable: Vec<Option<u64>>, results: &[CallResult]) -> Vec<Step> {
+    let mut steps: Vec<Step> = calls
+        .iter()
+        .zip(unusable)
+        .zip(results)
+        .map(|((call, unusable), result)| Step {
+            name: call.name.clone(),
+            args: call.args.clone(),
+            unusable,
+            error: result.error,
+            text: result.text.clone(),
+        })
+        .collect();
+    steps.dedup();
+    steps
+}
+
+/// What tells one call that cannot be made from another: of two that differ the history may keep the same.
+pub(super) fn fingerprint(call: &Call) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (&call.name, &call.args).hash(&mut hasher);
+    hasher.finish()
 }
 
 /// A call as the history keeps it. Where the arguments were not usable it keeps an empty object: providers

@@ -10,8 +10,14 @@ use crate::wire::Up;
 use crate::wire::message::{Event, Usage};
 
 /// Every event name a loop uses.
-pub const EVENTS: [&str; 5] =
-    ["agent.grant.unmatched", "agent.grant.unreadable", "mcp.tools", "model.call", "tool.call"];
+pub const EVENTS: [&str; 6] = [
+    "agent.answer.misfit",
+    "agent.grant.unmatched",
+    "agent.grant.unreadable",
+    "mcp.tools",
+    "model.call",
+    "tool.call",
+];
 
 /// Which tools the model is offered (S14.6).
 pub(super) fn tools(catalogue: &Catalogue) -> Output {
@@ -76,6 +82,11 @@ pub(super) fn model_abandoned(step: u32, took: Duration, why: &str) -> Output {
         "model.call",
         [("step", step.to_string()), ("ms", took.as_millis().to_string()), ("abandoned", why.to_owned())],
     )
+}
+
+/// An answer that does not fit its schema, in so many ways.
+pub(super) fn misfit(step: u32, ways: usize) -> Output {
+    event("info", "agent.answer.misfit", [("step", step.to_string()), ("misfits", ways.to_string())])
 }
 
 /// A tool call that has its result.

@@ -1,20 +1,22 @@
 //! The loop's states and what moves it between them.
 
 mod acting;
+mod answering;
+mod ending;
+mod orders;
 
 use crate::agent::budget::{Budget, estimate};
 use crate::agent::catalogue::Catalogue;
-use crate::agent::finish::{Verdict, verdict};
 use crate::agent::history::History;
 use crate::agent::round::Round;
-use crate::agent::{Input, Output, Terminal, Tool, log, prompt};
-use crate::json::preview;
-use crate::limits::PREVIEW_BYTES;
-use crate::model::{Message, ModelError, ModelRequest, Reply};
+use crate::agent::{Input, Output, Tool, log, prompt};
+use crate::json::schema::Schema;
+use crate::model::{Message, ModelRequest};
 use crate::policy::Grant;
 use crate::time::Instant;
 use crate::wire::Up;
-use crate::wire::message::{FailKind, Failed, LoopEnd, LoopEvidence, RunResult, Spawn, State, WaitingOn};
+use crate::wire::message::{LoopEnd, LoopEvidence, Mode, Spawn, State, Text, ToolDecl, WaitingOn};
+use std::collections::VecDeque;
 use std::mem;
 use std::sync::Arc;
 
@@ -23,17 +25,28 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct Loop {
     phase: Phase,
+    /// It has turns: one for the instruction and one for each message.
+    warm: bool,
     model: String,
     system: String,
     catalogue: Catalogue,
+    /// What the answer must fit.
+    schema: Option<Schema>,
     history: History,
     budget: Budget,
     repeats: u32,
     result_bytes: usize,
+    /// Over all turns.
     evidence: LoopEvidence,
-    last_text: Option<String>,
-    /// The reply before was empty; a second one ends the run (S7.4).
-    empty_before: bool,
+    turn: Turn,
+    /// The turns that wait for this one's end.
+    messages: VecDeque<Text>,
+    /// To be told before the next model call.
+    steers: VecDeque<Text>,
+    /// The highest id of a message or steer so far.
+    last_id: u64,
+    /// No model call is to be made.
+    paused: bool,
     next_call: u64,
     /// The last state that was told.
     told: Option<State>,
@@ -49,6 +62,10 @@ enum Phase {
     Thinking(Thought),
     /// Tool calls are in flight.
     Acting(Round),
+    /// At a boundary, since then, until it may go on.
+    Paused(Instant),
+    /// Between turns.
+    Idle,
     Ended,
 }
 
@@ -58,29 +75,89 @@ struct Thought {
     began: Instant,
     /// Bytes of the request, for estimates.
     sent: usize,
+    /// It is the last of its turn, without tools.
+    last: bool,
+    /// The connection waits for its provider, so nothing of it is being used.
+    held_up: bool,
+}
+
+/// What belongs to one turn and to no other.
+#[derive(Debug)]
+struct Turn {
+    /// The message that began it; the instruction is 1.
+    id: u64,
+    /// Its place among the turns, from 1.
+    number: u32,
+    over: bool,
+    last_text: Option<String>,
+    /// The reply before was empty; a second one ends the turn (S7.4).
+    empty_before: bool,
+    /// An answer was returned for not fitting; a second one ends the turn (S7.8).
+    corrected: bool,
+    finish: Finishing,
+}
+
+/// How far a [`Input::Finish`] has come.
+#[derive(Debug, PartialEq, Eq)]
+enum Finishing {
+    No,
+    /// For this reason; the model does not know yet.
+    Asked(String),
+    /// The model knows, and what it says next is the result.
+    Told,
+}
+
+impl Turn {
+    fn new(id: u64, number: u32) -> Turn {
+        Turn {
+            id,
+            number,
+            over: false,
+            last_text: None,
+            empty_before: false,
+            corrected: false,
+            finish: Finishing::No,
+        }
+    }
 }
 
 impl Loop {
     /// A loop for the run that `spec` describes, over the tools of `catalogue`: those of servers that the
-    /// grant does not allow are left out here once more. `missing` are the servers it goes on without. The
-    /// deadline counts from `since`, the time of `ready`.
-    pub fn new(spec: &Spawn, catalogue: Vec<Tool>, missing: Vec<String>, since: Instant) -> Loop {
+    /// grant does not allow are left out here once more. `missing` are the servers it goes on without, and `schema`
+    /// is the payload's `output_schema`, read. The deadline of the first turn counts from `since`, the time of `ready`.
+    pub fn new(
+        spec: &Spawn,
+        catalogue: Vec<Tool>,
+        missing: Vec<String>,
+        schema: Option<Schema>,
+        since: Instant,
+    ) -> Loop {
         let (grant, problems) = Grant::minted(spec.tools.as_deref());
         let catalogue = Catalogue::new(catalogue, &grant);
         let mut remarks: Vec<Output> = problems.iter().map(log::unreadable_grant).collect();
         remarks.extend(catalogue.unmatched(&grant).into_iter().map(log::unmatched_grant));
         remarks.push(log::tools(&catalogue));
+        let warm = match spec.mode {
+            Mode::Warm => true,
+            Mode::Sync | Mode::Async | Mode::Detached => false,
+        };
         Loop {
             phase: Phase::Waiting,
+            warm,
             model: spec.model.name.clone(),
             system: prompt::system(spec, &missing),
+            schema,
             history: History::new(prompt::opening(spec)),
             budget: Budget::new(spec.limits.clone(), since),
             repeats: spec.limits.repeats,
             result_bytes: usize::try_from(spec.limits.tool_result_bytes).unwrap_or(usize::MAX),
             evidence: LoopEvidence::default(),
-            last_text: None,
-            empty_before: false,
+            turn: Turn::new(1, 1),
+            messages: VecDeque::new(),
+            steers: VecDeque::new(),
+            // The instruction of a warm child is its first message.
+            last_id: u64::from(warm),
+            paused: false,
             next_call: 1,
             told: None,
             catalogue,
@@ -90,46 +167,24 @@ impl Loop {
 
     /// Takes one input and appends what is to be done.
     pub fn handle(&mut self, now: Instant, input: Input, out: &mut Vec<Output>) {
-        let phase = match (mem::replace(&mut self.phase, Phase::Ended), input) {
-            (Phase::Ended, _) => Phase::Ended,
-            (phase, Input::Cancel { reason }) => {
-                let why = format!("cancelled: {}", preview(&reason, PREVIEW_BYTES));
-                self.stop(now, phase, LoopEnd::Cancelled, why, out)
-            }
-            (Phase::Waiting, Input::Start) => {
-                out.append(&mut self.remarks);
-                self.boundary(now, out)
-            }
-            (Phase::Thinking(thought), Input::ModelReply { call, reply }) if call == thought.call => {
-                self.replied(now, &thought, reply, out)
-            }
-            (Phase::Acting(round), Input::ToolDone { call, outcome }) => {
-                self.tool_done(now, round, call, outcome, out)
-            }
-            // A second start, time passing, and answers that nobody waits for any more.
-            (
-                phase @ (Phase::Waiting | Phase::Thinking(_) | Phase::Acting(_)),
-                Input::Start | Input::ModelReply { .. } | Input::ToolDone { .. } | Input::Tick,
-            ) => phase,
-        };
-        self.phase = match phase {
-            Phase::Ended => Phase::Ended,
+        let phase = mem::replace(&mut self.phase, Phase::Ended);
+        self.phase = self.moved(now, phase, input, out);
+        if self.is_bounded() && self.budget.is_overdue(now) {
             // The deadline bounds what is in flight, whichever input it is noticed at.
-            phase @ (Phase::Waiting | Phase::Thinking(_) | Phase::Acting(_))
-                if self.budget.is_overdue(now) =>
-            {
-                self.stop(now, phase, LoopEnd::Deadline, self.budget.overdue(), out)
+            let phase = mem::replace(&mut self.phase, Phase::Ended);
+            self.phase = self.stop(now, phase, LoopEnd::Deadline, self.budget.overdue(), out);
+        }
+        while let Phase::Idle = self.phase {
+            match self.messages.pop_front() {
+                Some(message) => self.phase = self.begin(now, message, out),
+                None => return self.tell(WaitingOn::Message, None, out),
             }
-            phase @ (Phase::Waiting | Phase::Thinking(_) | Phase::Acting(_)) => phase,
-        };
+        }
     }
 
-    /// When the next [`Input::Tick`] is due; `None` once it has ended.
+    /// When the next [`Input::Tick`] is due; `None` while nothing runs out of time, and once it has ended.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        match self.phase {
-            Phase::Waiting | Phase::Thinking(_) | Phase::Acting(_) => Some(self.budget.deadline()),
-            Phase::Ended => None,
-        }
+        self.is_bounded().then(|| self.budget.deadline())
     }
 
     /// The messages so far. Calls in flight are not in it yet; once the loop has ended, every call that was
@@ -138,140 +193,96 @@ impl Loop {
         self.history.messages()
     }
 
-    /// Between steps: what S7.1 checks, in its order, then the next model call.
+    /// What an input comes to.
+    fn moved(&mut self, now: Instant, phase: Phase, input: Input, out: &mut Vec<Output>) -> Phase {
+        match (phase, input) {
+            (Phase::Ended, _) => Phase::Ended,
+            (phase, Input::Cancel { reason }) => self.cancel(now, phase, &reason, out),
+            (phase, Input::CancelTurn { turn, reason }) => self.cancel_turn(now, phase, turn, &reason, out),
+            (phase, Input::Message { id, text }) => self.message(now, phase, Text { id, text }, out),
+            (phase, Input::Steer { id, text }) => self.steer(now, phase, Text { id, text }, out),
+            (phase, Input::Finish { reason }) => self.ask_to_finish(phase, reason),
+            (phase, Input::Pause) => {
+                self.paused = true;
+                phase
+            }
+            (phase, Input::Resume) => self.resume(now, phase, out),
+            (Phase::Waiting, Input::Start) => self.start(now, out),
+            (Phase::Thinking(thought), Input::ModelReply { call, reply }) if call == thought.call => {
+                self.replied(now, &thought, reply, out)
+            }
+            (Phase::Thinking(thought), Input::ModelWaiting { call, until_ms }) if call == thought.call => {
+                self.held_up(thought, until_ms, out)
+            }
+            (Phase::Acting(round), Input::ToolDone { call, outcome }) => {
+                self.tool_done(now, round, call, outcome, out)
+            }
+            // A second start, time passing, and answers that nobody waits for any more.
+            (
+                phase @ (Phase::Waiting | Phase::Thinking(_) | Phase::Acting(_)),
+                Input::Start
+                | Input::ModelReply { .. }
+                | Input::ModelWaiting { .. }
+                | Input::ToolDone { .. }
+                | Input::Tick,
+            )
+            | (
+                phase @ (Phase::Paused(_) | Phase::Idle),
+                Input::Start
+                | Input::ModelReply { .. }
+                | Input::ModelWaiting { .. }
+                | Input::ToolDone { .. }
+                | Input::Tick,
+            ) => phase,
+        }
+    }
+
+    /// Whether the deadline runs: not between turns, and not while it stands still.
+    fn is_bounded(&self) -> bool {
+        match self.phase {
+            Phase::Thinking(_) | Phase::Acting(_) => true,
+            Phase::Waiting => !self.turn.over,
+            Phase::Paused(_) | Phase::Idle | Phase::Ended => false,
+        }
+    }
+
+    /// Between steps: what S7.1 checks, in its order, then the next model call. A `cancel` has been obeyed by then,
+    /// and a `finish` decides only which call it is.
     fn boundary(&mut self, now: Instant, out: &mut Vec<Output>) -> Phase {
+        if self.paused {
+            self.tell(WaitingOn::Paused, None, out);
+            return Phase::Paused(now);
+        }
         if let Some((end, why)) = self.budget.exhausted(now) {
             return self.finish(end, Some(why), out);
         }
+        self.tell_steers(out);
+        let last = self.tell_to_finish();
         let call = self.mint();
         self.budget.steps += 1;
-        self.evidence.model_calls = self.budget.steps;
+        self.evidence.model_calls = self.evidence.model_calls.saturating_add(1);
+        let declared = self.catalogue.offered.clone();
+        let (tools, tool_bytes): (Arc<[ToolDecl]>, usize) = match last {
+            true => (Arc::default(), 0),
+            false => (declared.clone(), self.catalogue.bytes),
+        };
         let request = ModelRequest {
             model: self.model.clone(),
             system: self.system.clone(),
             messages: self.history.messages().to_vec(),
             context: self.history.context,
-            tools: self.catalogue.offered.clone(),
+            begins: self.history.begins,
+            turn: self.turn.number,
+            tools,
+            declared,
             names: self.catalogue.names.clone(),
             step: self.budget.steps,
             tokens_left: self.budget.tokens_left(),
         };
-        let sent = self.system.len() + self.catalogue.bytes + self.history.bytes;
+        let sent = self.system.len() + tool_bytes + self.history.bytes;
         self.tell(WaitingOn::Model, Some(estimate(sent)), out);
         out.push(Output::CallModel { call, request: Box::new(request) });
-        Phase::Thinking(Thought { call, began: now, sent })
-    }
-
-    fn replied(
-        &mut self,
-        now: Instant,
-        thought: &Thought,
-        reply: Result<Reply, ModelError>,
-        out: &mut Vec<Output>,
-    ) -> Phase {
-        let took = now.since(thought.began);
-        let reply = match reply {
-            Ok(reply) => reply,
-            Err(error) => {
-                out.push(log::model_failed(self.budget.steps, took, &error));
-                if self.budget.is_overdue(now) {
-                    return self.out_of_time(out);
-                }
-                return self.fail(FailKind::Model, format!("model {}: {error}", self.model), out);
-            }
-        };
-        let usage = self.budget.charge(&self.model, thought.sent, &reply);
-        out.push(log::model_answered(self.budget.steps, took, &reply, &usage));
-        out.push(Output::Emit(Up::Usage(usage)));
-        let said = reply.text.as_ref().filter(|text| !text.trim().is_empty());
-        let verdict = verdict(said.is_some(), !reply.calls.is_empty(), &reply.finish);
-        if let Some(text) = said {
-            self.last_text = Some(text.clone());
-        }
-        if verdict != Verdict::Empty {
-            self.empty_before = false;
-        }
-        let said = said.cloned();
-        match verdict {
-            Verdict::Calls if self.budget.is_overdue(now) => {
-                self.act(now, said, reply, Some("the call was not made: the run is out of time"), out)
-            }
-            Verdict::Calls => self.act(now, said, reply, None, out),
-            Verdict::CutCalls => self.act(now, said, reply, Some(acting::CUT), out),
-            Verdict::Answer { partial } => {
-                self.history.answered(said);
-                if self.budget.is_overdue(now) { self.out_of_time(out) } else { self.complete(partial, out) }
-            }
-            Verdict::Refused => {
-                self.history.answered(said);
-                self.finish(LoopEnd::Refused, Some("the model's provider refused to answer".to_owned()), out)
-            }
-            Verdict::Empty if self.empty_before => {
-                let error = "empty reply: the model gave neither text nor calls, twice in a row";
-                self.fail(FailKind::EmptyReply, error.to_owned(), out)
-            }
-            Verdict::Empty => {
-                self.empty_before = true;
-                self.boundary(now, out)
-            }
-        }
-    }
-
-    /// Ends the run from wherever it is: what is in flight is abandoned, and every open call is answered in
-    /// the history.
-    fn stop(
-        &mut self,
-        now: Instant,
-        phase: Phase,
-        end: LoopEnd,
-        why: String,
-        out: &mut Vec<Output>,
-    ) -> Phase {
-        match phase {
-            Phase::Waiting | Phase::Ended => {}
-            Phase::Thinking(thought) => {
-                out.push(Output::AbandonModel { call: thought.call });
-                let usage = self.budget.charge_cut(&self.model, thought.sent);
-                out.push(log::model_abandoned(self.budget.steps, now.since(thought.began), &why));
-                out.push(Output::Emit(Up::Usage(usage)));
-            }
-            Phase::Acting(round) => {
-                for slot in &round.slots {
-                    if let Some(call) = slot.number() {
-                        out.push(Output::AbandonTool { call });
-                        out.push(log::tool_called(slot, now.since(round.began), true));
-                    }
-                }
-                self.observe(round, &why);
-            }
-        }
-        self.finish(end, Some(why), out)
-    }
-
-    fn out_of_time(&mut self, out: &mut Vec<Output>) -> Phase {
-        self.finish(LoopEnd::Deadline, Some(self.budget.overdue()), out)
-    }
-
-    fn complete(&mut self, partial: bool, out: &mut Vec<Output>) -> Phase {
-        self.result(LoopEnd::Completed, partial, None, out)
-    }
-
-    /// Ends the run without a full answer: the last text stands for it.
-    fn finish(&mut self, end: LoopEnd, error: Option<String>, out: &mut Vec<Output>) -> Phase {
-        self.result(end, true, error, out)
-    }
-
-    fn result(&mut self, end: LoopEnd, partial: bool, error: Option<String>, out: &mut Vec<Output>) -> Phase {
-        let text = self.last_text.take();
-        let result = RunResult { end, text, partial, error, evidence: self.evidence };
-        out.push(Output::Finish(Terminal::Result(result)));
-        Phase::Ended
-    }
-
-    fn fail(&mut self, kind: FailKind, error: String, out: &mut Vec<Output>) -> Phase {
-        let failed = Failed { kind, error, text: self.last_text.take(), evidence: self.evidence };
-        out.push(Output::Finish(Terminal::Failed(failed)));
-        Phase::Ended
+        Phase::Thinking(Thought { call, began: now, sent, last, held_up: false })
     }
 
     /// Tells what the run waits on, when that is news; `in_flight` is what a model call has sent, in tokens.

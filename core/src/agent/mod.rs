@@ -1,10 +1,12 @@
-//! The agent loop as a machine (S7): think, call tools, observe, until a final answer or a limit.
+//! The agent loop as a machine (S7): think, call tools, observe, until a final answer or a limit. A warm child's loop
+//! does so once for each message (S6.3), with fresh budgets and the history of all turns, and is idle in between.
 //!
 //! Owns the history, the budgets, which calls are made and how a run ends. It performs nothing: the child's
 //! shell makes the model calls and tool calls it asks for and feeds back what came of them, with the time. It
 //! refuses calls of tools that were not granted, and never puts a half-answered call into the history. Called by
 //! the child only.
 
+mod answer;
 mod bound;
 mod budget;
 mod catalogue;
@@ -15,13 +17,14 @@ mod machine;
 mod prompt;
 mod round;
 
+pub use crate::wire::message::FINISH_TOOL;
 pub use log::EVENTS;
 pub use machine::Loop;
 
 use crate::bytes::Json;
 use crate::model::{ModelError, ModelRequest, Reply};
 use crate::wire::Up;
-use crate::wire::message::{Failed, RunResult, ToolDecl};
+use crate::wire::message::{Failed, RunResult, ToolDecl, Turn};
 
 /// A tool that the shell can reach.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,7 +68,46 @@ pub enum Input {
         /// The result.
         outcome: ToolOutcome,
     },
-    /// End now.
+    /// The model connection waits for its provider, or has waited. About a call that is no longer awaited it is
+    /// dropped.
+    ModelWaiting {
+        /// The number of [`Output::CallModel`].
+        call: u64,
+        /// Until when, in wall-clock milliseconds since 1970; `None` once the call goes on.
+        until_ms: Option<u64>,
+    },
+    /// A warm loop's next turn. One that comes while a turn is in hand waits for that turn's end. An id that is not
+    /// over all before it has been taken already, and is dropped; so is a message to a loop that is not warm.
+    Message {
+        /// The supervisor's.
+        id: u64,
+        /// What is said.
+        text: String,
+    },
+    /// Something the model is told once, before the next model call; its id as [`Input::Message`]'s.
+    Steer {
+        /// The supervisor's.
+        id: u64,
+        /// What is said.
+        text: String,
+    },
+    /// From the next boundary on: one last model call without tools, and its text is the result. Dropped while idle.
+    Finish {
+        /// Why, for the model.
+        reason: String,
+    },
+    /// Make no model call from the next boundary on. The time that is stood still there moves the deadline.
+    Pause,
+    /// Go on.
+    Resume,
+    /// End this turn, if it is the one in hand. Turn 1 of a loop that is not warm is the run.
+    CancelTurn {
+        /// The message that began it.
+        turn: u64,
+        /// Why, for the record.
+        reason: String,
+    },
+    /// End the run now.
     Cancel {
         /// Why, for the record.
         reason: String,
@@ -125,8 +167,10 @@ pub enum Output {
         /// Its number.
         call: u64,
     },
-    /// Send a `state`, `usage` or `event` frame.
+    /// Send a `state`, `usage`, `event` or `ack` frame.
     Emit(Up),
+    /// A warm loop's turn has ended. Once for each message; the loop is idle, or begins the next turn at once.
+    Turn(Turn),
     /// The loop has ended with this. Once, and the last output of all.
     Finish(Terminal),
 }

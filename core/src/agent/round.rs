@@ -1,5 +1,6 @@
 //! One message's calls, from the moment the model made them until each has its result.
 
+use crate::agent::history::History;
 use crate::agent::{ToolOutcome, ToolSource, ToolValue};
 use crate::model::{CallResult, PastCall};
 use crate::time::Instant;
@@ -15,6 +16,17 @@ pub(super) struct Round {
     pub(super) began: Instant,
     /// In the model's order.
     pub(super) slots: Vec<Slot>,
+    /// The call among them that ends the turn once all have their results.
+    pub(super) finish: Option<Finishing>,
+}
+
+/// A call of the loop's own `finish`.
+#[derive(Debug)]
+pub(super) struct Finishing {
+    /// Its slot.
+    pub(super) slot: usize,
+    /// The answer it gives.
+    pub(super) text: String,
 }
 
 /// One call.
@@ -22,6 +34,8 @@ pub(super) struct Round {
 pub(super) struct Slot {
     /// For the history.
     pub(super) call: PastCall,
+    /// Of what the model wrote, where it could not be called.
+    pub(super) unusable: Option<u64>,
     /// Registry name, or a look at what the model wrote; for people.
     pub(super) label: String,
     pub(super) state: SlotState,
@@ -64,19 +78,22 @@ impl Round {
         if names.is_empty() { WaitingOn::Supervisor } else { WaitingOn::Tools(names) }
     }
 
-    /// The calls and their results, in order. A call without one is answered with `unanswered`.
-    pub(super) fn close(self, unanswered: &str) -> (Option<String>, Vec<PastCall>, Vec<CallResult>) {
+    /// Puts the whole into the history: the calls and their results, in order. A call without one is answered with
+    /// `unanswered`.
+    pub(super) fn close(self, unanswered: &str, history: &mut History) {
         let mut calls = Vec::with_capacity(self.slots.len());
+        let mut unusables = Vec::with_capacity(self.slots.len());
         let mut results = Vec::with_capacity(self.slots.len());
-        for Slot { call, state, .. } in self.slots {
+        for Slot { call, unusable, state, .. } in self.slots {
             let (error, text) = match state {
                 SlotState::Done { error, text } => (error, text),
                 SlotState::Open { .. } => (true, unanswered.to_owned()),
             };
             results.push(CallResult { id: call.id.clone(), name: call.name.clone(), error, text });
             calls.push(call);
+            unusables.push(unusable);
         }
-        (self.text, calls, results)
+        history.observed(self.text, calls, unusables, results);
     }
 }
 

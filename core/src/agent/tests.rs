@@ -4,18 +4,23 @@
 use super::*;
 use crate::bytes::{Bytes, Json};
 use crate::id::RunId;
+use crate::json::schema::Schema;
 use crate::model::{Call, Finish, Message, ModelErrorKind, ReplyUsage};
 use crate::time::Instant;
 use crate::wire::message::{
-    Dialect, Event, FailKind, LoopEnd, Mode, Model, Role, RunLimits, Spawn, State, ToolDecl, Trace, Usage,
-    VERSION, WaitingOn,
+    Dialect, Event, FailKind, LoopEnd, Mode, Model, Role, RunLimits, Spawn, State, ToolDecl, Trace, Turn,
+    TurnOutcome, Usage, VERSION, WaitingOn,
 };
 use std::sync::Arc;
 
 mod calls;
 mod endings;
+mod finishing;
 mod orders;
+mod schema;
+mod steering;
 mod telling;
+mod turns;
 
 /// A loop and everything it asked for.
 struct Run {
@@ -26,7 +31,12 @@ struct Run {
 
 impl Run {
     fn of(spec: &Spawn) -> Run {
-        let machine = Loop::new(spec, tools(), Vec::new(), Instant::ZERO);
+        let mut offered = tools();
+        offered.extend(
+            spec.own_tools.iter().map(|decl| Tool { decl: decl.clone(), source: ToolSource::Supervisor }),
+        );
+        let schema = spec.output_schema.as_ref().map(|text| Schema::read(&text.0).unwrap());
+        let machine = Loop::new(spec, offered, Vec::new(), schema, Instant::ZERO);
         let mut run = Run { machine, now: Instant::ZERO, outputs: Vec::new() };
         run.input(Input::Start);
         run
@@ -127,6 +137,59 @@ impl Run {
         })
     }
 
+    /// The turns that have ended.
+    fn turns(&self) -> Vec<Turn> {
+        let turns = self.outputs.iter().filter_map(|output| match output {
+            Output::Turn(turn) => Some(turn.clone()),
+            _ => None,
+        });
+        turns.collect()
+    }
+
+    /// The result of the turn that ended last.
+    fn turn_result(&self) -> (u64, RunResult) {
+        match self.turns().pop() {
+            Some(Turn { id, outcome: TurnOutcome::Result(result) }) => (id, result),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn acks(&self) -> Vec<u64> {
+        let acks = self.emitted().filter_map(|up| match up {
+            Up::Ack(ack) => Some(ack.id),
+            _ => None,
+        });
+        acks.collect()
+    }
+
+    fn message(&mut self, id: u64, text: &str) {
+        self.input(Input::Message { id, text: text.to_owned() });
+    }
+
+    fn steer(&mut self, id: u64, text: &str) {
+        self.input(Input::Steer { id, text: text.to_owned() });
+    }
+
+    /// What the model is told in the last request, oldest first: who and the text, calls by their ids.
+    fn told(&self) -> Vec<String> {
+        let told = self.last_request().messages.iter().map(|message| match message.as_ref() {
+            Message::User(text) => format!("user: {text}"),
+            Message::Assistant { text, calls } => {
+                let ids: Vec<&str> = calls.iter().map(|call| call.id.as_str()).collect();
+                format!("assistant: {}{}", text.as_deref().unwrap_or_default(), ids.join(" "))
+            }
+            Message::Results(results) => {
+                let texts: Vec<&str> = results.iter().map(|result| result.text.as_str()).collect();
+                format!("results: {}", texts.join(" "))
+            }
+        });
+        told.collect()
+    }
+
+    fn waits(&self) -> Option<WaitingOn> {
+        self.states().pop().map(|state| state.waiting_on)
+    }
+
     fn states(&self) -> Vec<State> {
         let states = self.emitted().filter_map(|up| match up {
             Up::State(state) => Some(state.clone()),
@@ -163,6 +226,10 @@ impl Run {
     fn is_over(&self) -> bool {
         !self.terminals().is_empty()
     }
+}
+
+fn warm() -> Spawn {
+    Spawn { mode: Mode::Warm, ..spec() }
 }
 
 fn spec() -> Spawn {

@@ -1,7 +1,8 @@
-//! JSON objects from models, within bounds (S7.3): the arguments of a tool call. Refuses what is too long, too
+//! JSON from models, within bounds: the arguments of a tool call (S7.3) and answers that a schema describes (S7.8). Refuses what is too long, too
 //! deep, not an object, not JSON (`NaN` is not), or names a key twice. Called by the agent loop and by the
 //! supervisor's own tools before anything acts on an argument.
 
+pub mod schema;
 mod unique;
 
 pub use crate::preview::preview;
@@ -15,14 +16,7 @@ const PARSER_DEPTH: usize = 127;
 /// Reads `bytes` as one JSON object of at most `max_bytes` bytes, nested at most `max_depth` deep (the object
 /// itself is 1). Length and depth are judged before anything is parsed or allocated.
 pub fn object(bytes: &[u8], max_bytes: usize, max_depth: usize) -> Result<Map<String, Value>, JsonProblem> {
-    if bytes.len() > max_bytes {
-        return Err(JsonProblem::TooLong { bytes: bytes.len(), max: max_bytes });
-    }
-    let max = max_depth.min(PARSER_DEPTH);
-    if let Some(at) = first_deeper_than(bytes, max) {
-        return Err(JsonProblem::TooDeep { max, at });
-    }
-    match unique::parse(bytes)? {
+    match value(bytes, max_bytes, max_depth)? {
         Value::Object(map) => Ok(map),
         Value::Null => Err(JsonProblem::NotAnObject { seen: "null" }),
         Value::Bool(_) => Err(JsonProblem::NotAnObject { seen: "a boolean" }),
@@ -30,6 +24,21 @@ pub fn object(bytes: &[u8], max_bytes: usize, max_depth: usize) -> Result<Map<St
         Value::String(_) => Err(JsonProblem::NotAnObject { seen: "a string" }),
         Value::Array(_) => Err(JsonProblem::NotAnObject { seen: "an array" }),
     }
+}
+
+/// Reads `bytes` as one JSON value of any kind, within the same bounds.
+///
+/// # Errors
+/// All of [`JsonProblem`] but [`JsonProblem::NotAnObject`].
+pub fn value(bytes: &[u8], max_bytes: usize, max_depth: usize) -> Result<Value, JsonProblem> {
+    if bytes.len() > max_bytes {
+        return Err(JsonProblem::TooLong { bytes: bytes.len(), max: max_bytes });
+    }
+    let max = max_depth.min(PARSER_DEPTH);
+    if let Some(at) = first_deeper_than(bytes, max) {
+        return Err(JsonProblem::TooDeep { max, at });
+    }
+    unique::parse(bytes)
 }
 
 /// Why a text is not an object that can be used. The model reads it as the call's result, so each says what

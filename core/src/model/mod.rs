@@ -1,15 +1,28 @@
 //! What a model is asked and what it answers, in the form that every dialect translates from and to.
 //!
 //! Owns the request, the history in it, the reply and the ways a call can fail. It holds no provider's wire
-//! format: a dialect does. Used by the agent loop (which makes requests and reads replies) and by the child's
-//! model connections; never by the supervisor.
+//! format: a dialect does ([`mock`], [`openai`], [`anthropic`]). Used by the agent loop (which makes requests and
+//! reads replies) and by the child's model connections; never by the supervisor.
 
+pub mod anthropic;
+pub mod api;
+mod draft;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
+pub mod http;
+mod loose;
 pub mod mock;
 pub mod names;
+pub mod openai;
+pub mod refusal;
+pub mod retry;
+pub mod sse;
+pub mod stream;
 
 pub use names::WireNames;
 
 use crate::bytes::Json;
+use crate::time::Duration;
 use crate::wire::message::ToolDecl;
 use std::sync::Arc;
 
@@ -24,14 +37,34 @@ pub struct ModelRequest {
     pub messages: Vec<Arc<Message>>,
     /// How many of the first messages are the caller's context; the message after them is the instruction.
     pub context: usize,
-    /// The tools on offer, under their wire names.
+    /// Index of the message that began the turn in hand; the instruction's in the first turn.
+    pub begins: usize,
+    /// Which turn of a warm child this is, from 1; always 1 in any other.
+    pub turn: u32,
+    /// The tools on offer, under their wire names; none in a run's last call (S6.9).
     pub tools: Arc<[ToolDecl]>,
+    /// The tools that were on offer when the history's calls were made.
+    pub declared: Arc<[ToolDecl]>,
     /// From wire names to registry names and back.
     pub names: Arc<WireNames>,
-    /// Which model call of the run this is, from 1.
+    /// Which model call of the turn this is, from 1.
     pub step: u32,
-    /// Tokens of the run's budget that are left, input and output together; at least 1.
+    /// Tokens of the turn's budget that are left, input and output together; at least 1.
     pub tokens_left: u64,
+}
+
+impl ModelRequest {
+    /// The tools a provider is told of, and whether they may be called: some providers refuse a history with calls
+    /// of tools that the request does not declare.
+    pub fn told_tools(&self) -> (&[ToolDecl], bool) {
+        let has_calls =
+            |m: &Arc<Message>| matches!(&**m, Message::Assistant { calls, .. } if !calls.is_empty());
+        if self.tools.is_empty() && self.messages.iter().any(has_calls) {
+            (&self.declared, false)
+        } else {
+            (&self.tools, true)
+        }
+    }
 }
 
 /// One message of the history.
@@ -148,6 +181,15 @@ pub struct ModelError {
     pub kind: ModelErrorKind,
     /// One sentence for the person who must act.
     pub message: String,
+    /// How long the provider wants to be left alone, when it said so.
+    pub retry_after: Option<Duration>,
+}
+
+impl ModelError {
+    /// An error after which the provider did not say how long to wait.
+    pub fn new(kind: ModelErrorKind, message: impl Into<String>) -> ModelError {
+        ModelError { kind, message: message.into(), retry_after: None }
+    }
 }
 
 /// How a model call fails.
@@ -190,3 +232,6 @@ impl ModelErrorKind {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

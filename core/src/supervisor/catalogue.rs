@@ -200,3 +200,6 @@ fn decl(name: &str, description: &str, schema: Value) -> ToolDecl {
 fn object(properties: Value, required: &[&str]) -> Value {
     json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
 }
+
+#[cfg(test)]
+mod page;

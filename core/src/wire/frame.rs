@@ -4,10 +4,12 @@
 
 use super::cbor::{Body, Cursor, Fault, Item, Marks, Scanner};
 use super::codec::{Message, PREFIX_BYTES};
+use super::exact;
 use super::message::{Down, Up};
 use crate::error::ProtocolError;
 use crate::limits;
 use crate::preview::preview;
+use serde::Deserialize;
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -53,6 +55,21 @@ pub struct Ignored {
     pub types: u64,
     /// Unknown keys of known types, at any level of a message.
     pub keys: u64,
+}
+
+/// The version in a whole frame that is a `spawn`, whatever else it holds: that of another major version need not be
+/// readable any further. Its structure is held to all rules; `None` for any other frame.
+pub fn spawn_version(frame: &[u8]) -> Option<[u16; 2]> {
+    #[derive(Deserialize)]
+    struct Versioned {
+        #[serde(deserialize_with = "exact::version")]
+        v: [u16; 2],
+    }
+    let (length, after) = split_prefix(frame)?;
+    let body = after.get(..length).filter(|_| (1..=limits::FRAME_BYTES).contains(&length))?;
+    let (frame_type, body) = open(body, &mut Scanner::default(), 1).ok()?;
+    let (Versioned { v }, _ignored) = body.read().ok()?;
+    (frame_type == "spawn").then_some(v)
 }
 
 impl<M: Message> Default for Decoder<M> {

@@ -14,7 +14,7 @@ pub mod message;
 
 pub use cbor::Body;
 pub use codec::{Encoder, Message, TooLarge, check_version};
-pub use frame::{Decoded, Decoder, DownDecoder, Ignored, UpDecoder};
+pub use frame::{Decoded, Decoder, DownDecoder, Ignored, UpDecoder, spawn_version};
 pub use message::{Down, Up};
 
 #[cfg(test)]

@@ -22,6 +22,7 @@ pub mod ears;
 pub mod entry;
 pub mod error;
 pub mod hands;
+pub mod inherited;
 pub mod mailbox;
 pub mod marker;
 pub mod nursery;

@@ -12,7 +12,11 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 /// Signals of the supervisor, waiting to be read.
 #[derive(Debug)]
-pub struct Signals(SignalFd);
+pub struct Signals {
+    fd: SignalFd,
+    /// Whether HUP is told of.
+    hangup: bool,
+}
 
 impl Signals {
     /// Blocks TERM, INT and HUP in the calling thread and opens a descriptor that reads them. Call it before the
@@ -23,7 +27,15 @@ impl Signals {
     pub fn take() -> io::Result<Signals> {
         let taken = taken();
         taken.thread_block()?;
-        Ok(Signals(SignalFd::with_flags(&taken, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?))
+        let fd = SignalFd::with_flags(&taken, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?;
+        Ok(Signals { fd, hangup: true })
+    }
+
+    /// The same, deaf to HUP: for a process that was started to outlive its terminal. HUP stays blocked and is read
+    /// away, so that nothing is ignored that a child would inherit.
+    #[must_use]
+    pub fn without_hangup(self) -> Signals {
+        Signals { hangup: false, ..self }
     }
 
     /// The next one, if one waits. Several of a kind that arrive before they are read are one.
@@ -32,12 +44,12 @@ impl Signals {
     /// `read(2)` on the signalfd.
     pub fn read(&mut self) -> io::Result<Option<SupervisorSignal>> {
         loop {
-            match self.0.read_signal() {
+            match self.fd.read_signal() {
                 Ok(Some(info)) => match i32::try_from(info.ssi_signo).map(Signal::try_from) {
                     Ok(Ok(Signal::SIGTERM)) => return Ok(Some(SupervisorSignal::Term)),
                     Ok(Ok(Signal::SIGINT)) => return Ok(Some(SupervisorSignal::Int)),
-                    Ok(Ok(Signal::SIGHUP)) => return Ok(Some(SupervisorSignal::Hup)),
-                    // The descriptor reads only the three above.
+                    Ok(Ok(Signal::SIGHUP)) if self.hangup => return Ok(Some(SupervisorSignal::Hup)),
+                    // The descriptor reads only the three above, and nobody may want to hear of the last.
                     Ok(_) | Err(_) => {}
                 },
                 Ok(None) => return Ok(None),
@@ -51,7 +63,7 @@ impl Signals {
 impl AsFd for Signals {
     /// Readable while a signal waits.
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+        self.fd.as_fd()
     }
 }
 
@@ -73,6 +85,14 @@ pub fn reset_inherited() -> io::Result<()> {
     }
     nix::sys::signal::pthread_sigmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::empty()), None)?;
     Ok(())
+}
+
+/// Whether HUP is ignored, as `nohup` leaves it. Ask before [`reset_inherited`], which forgets it.
+///
+/// # Errors
+/// `rt_sigaction(2)`.
+pub fn hangup_is_ignored() -> io::Result<bool> {
+    is_ignored(nix::libc::SIGHUP)
 }
 
 /// Makes a write over the limit on file sizes an error (EFBIG) and not an end by SIGXFSZ: a journal that cannot grow

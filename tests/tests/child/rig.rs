@@ -9,8 +9,8 @@ use agentd_core::id::RunId;
 use agentd_core::rng::Rng;
 use agentd_core::time::Wall;
 use agentd_core::wire::message::{
-    Cancel, Dialect, Event, Files, Mode, Model, Ping, Role, RunLimits, Server, Spawn, Stdio, Trace,
-    Transport, VERSION,
+    Cancel, Dialect, Event, Files, Mode, Model, Ping, Role, RunLimits, RunResult, Server, Spawn, Stdio, Text,
+    Trace, Transport, Turn, TurnOutcome, VERSION, WaitingOn,
 };
 use agentd_core::wire::{Decoded, Down, Encoder, Up, UpDecoder};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -129,6 +129,34 @@ impl Rig {
         self.send(&Down::Cancel(Cancel { reason: "the test says so".into(), turn: None }));
     }
 
+    /// Gives a warm child its next message.
+    pub(crate) fn message(&mut self, id: u64, text: &str) {
+        self.send(&Down::Message(Text { id, text: text.to_owned() }));
+    }
+
+    /// Ends one turn.
+    pub(crate) fn cancel_turn(&mut self, turn: u64) {
+        self.send(&Down::Cancel(Cancel { reason: "the test says so".into(), turn: Some(turn) }));
+    }
+
+    /// Reads on until the next turn ends with a result: its message and the result.
+    pub(crate) fn turn(&mut self) -> (u64, RunResult) {
+        let turn = self.until(|up| match up {
+            Up::Turn(turn) => Some(Some(turn.clone())),
+            Up::Result(_) | Up::Failed(_) => Some(None),
+            _ => None,
+        });
+        match turn {
+            Some(Turn { id, outcome: TurnOutcome::Result(result) }) => (id, result),
+            other => panic!("no turn's result: {other:#?}; seen: {:#?}", self.seen),
+        }
+    }
+
+    /// Reads on until the run waits on this.
+    pub(crate) fn until_waiting_on(&mut self, wanted: &WaitingOn) {
+        self.until(|up| matches!(up, Up::State(state) if state.waiting_on == *wanted).then_some(()));
+    }
+
     /// The next frame; `None` at the end of file.
     pub(crate) fn next(&mut self) -> Option<Up> {
         let until = Instant::now() + PATIENCE;
@@ -168,13 +196,11 @@ impl Rig {
 
     /// Reads on until the run waits for the model.
     pub(crate) fn until_model_call(&mut self) {
-        use agentd_core::wire::message::WaitingOn;
         self.until(|up| matches!(up, Up::State(state) if state.waiting_on == WaitingOn::Model).then_some(()));
     }
 
     /// Reads on until the run waits for tools of its servers.
     pub(crate) fn until_tool_call(&mut self) {
-        use agentd_core::wire::message::WaitingOn;
         self.until(|up| {
             matches!(up, Up::State(state) if matches!(state.waiting_on, WaitingOn::Tools(_))).then_some(())
         });
@@ -377,6 +403,11 @@ impl Run {
     pub(crate) fn server(mut self, change: impl FnOnce(&mut Server)) -> Run {
         change(self.spawn.servers.last_mut().expect("a server"));
         self
+    }
+
+    /// A child that stays between messages.
+    pub(crate) fn warm(self) -> Run {
+        self.change(|spawn| spawn.mode = Mode::Warm)
     }
 
     pub(crate) fn change(mut self, change: impl FnOnce(&mut Spawn)) -> Run {

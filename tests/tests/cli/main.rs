@@ -3,5 +3,6 @@
 mod ends;
 mod forest;
 mod journal;
+mod keys;
 mod place;
 mod shows;

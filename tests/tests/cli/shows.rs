@@ -18,20 +18,24 @@ fn check_says_all_and_exits_2() {
     let json = place.agentd(&["check", "-c", "a.yaml", "--json"]);
     assert_eq!(json.code, Some(2));
     let value: Value = serde_json::from_str(&json.out).expect("JSON");
-    assert_eq!((&value["ok"], value["problems"].as_array().map(Vec::len)), (&false.into(), Some(2)));
-    assert_eq!(value["problems"][0]["line"], 2);
+    assert_eq!(value.as_array().map(Vec::len), Some(2));
+    for key in ["file", "line", "column", "path", "code", "message", "accepted", "hint", "severity"] {
+        assert!(value[0].get(key).is_some() && value[1].get(key).is_some(), "{key}: {value}");
+    }
+    assert_eq!((&value[0]["line"], &value[0]["severity"]), (&2.into(), &"error".into()));
 
     place.write("agentd.yaml", "intelligence: {dialect: mock, endpoints: [\"mock:builtin\"]}\n");
     let fine = place.agentd(&["check"]);
     assert_eq!((fine.code, fine.err.as_str()), (Some(0), ""));
     assert!(fine.out.starts_with("ok: agentd.yaml: agent agentd, model mock"), "{}", fine.out);
+    assert_eq!(place.agentd(&["check", "--json"]).out, "[]\n");
 }
 
 #[test]
 fn run_without_a_configuration_says_where_it_looked_and_offers_the_demo() {
     let place = Place::new();
     let ran = place.agentd(&["run", "hello"]);
-    assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""));
+    assert_eq!((ran.code, ran.out.as_str()), (Some(4), ""), "what is missing is a model");
     for word in ["agentd.yaml", "/etc/agentd/agentd.yaml", "agentd demo"] {
         assert!(ran.err.contains(word), "{}", ran.err);
     }

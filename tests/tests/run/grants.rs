@@ -87,7 +87,7 @@ fn what_cannot_be_granted_is_refused_by_name() {
         (json!({"tools": ["a.echo", "a.nothing"]}), "a.nothing"),
         (json!({"tools": ["a.e*o"]}), "a.e*o"),
         (json!({"tools": [7]}), "tools"),
-        (json!({"mode": "warm"}), "warm"),
+        (json!({"mode": "lukewarm"}), "lukewarm"),
         (json!({"limits": {"steps": 0}}), "limits.steps"),
         (json!({"limits": {"deadline": "soon"}}), "limits.deadline"),
         (json!({"depth": 0}), "depth"),

@@ -1,6 +1,7 @@
 //! `agentd run` with real processes, from a configuration file to the exit code. Every test ends with the no-leak
 //! assertion of the kit: nothing that came of the daemon is alive.
 
+mod acts;
 mod answers;
 mod drain;
 mod failures;
@@ -8,7 +9,10 @@ mod grants;
 mod kills;
 mod liveness;
 mod parallel;
+mod providers;
+mod secrets;
 mod slots;
+mod stage;
 mod supervisor_dies;
 
 use agentd_tests::kit::RunCommand;

@@ -66,6 +66,17 @@ fn another_major_version_is_told_to_the_supervisor() {
     let mut foreign = b"\xa3\x61t\x65spawn\x61n\x01\x61v\x82\x09\x00".to_vec();
     foreign.splice(0..0, u32::try_from(foreign.len()).expect("short").to_be_bytes());
     assert!(matches!(read(&mut foreign.as_slice()), Err(NoSpawn::OtherVersion(_))));
+    // No supervisor of any version writes these: a list too long, a key twice, another first number, an open map.
+    for body in [
+        b"\xa3\x61t\x65spawn\x61n\x01\x61v\x83\x09\x00\x00".as_slice(),
+        b"\xa4\x61t\x65spawn\x61n\x01\x61v\x82\x09\x00\x61v\x82\x09\x00",
+        b"\xa3\x61t\x65spawn\x61n\x02\x61v\x82\x09\x00",
+        b"\xbf\x61t\x65spawn\x61n\x01\x61v\x82\x09\x00\xff",
+    ] {
+        let mut frame = u32::try_from(body.len()).expect("short").to_be_bytes().to_vec();
+        frame.extend_from_slice(body);
+        refusal(&frame);
+    }
 }
 
 #[test]

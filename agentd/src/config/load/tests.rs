@@ -1,4 +1,5 @@
 use super::*;
+use crate::config::LogFormat;
 use agentd_core::config::{Kill, Liveness, Priority};
 use agentd_core::note::Level;
 use agentd_core::wire::message::{Mode, Transport};
@@ -45,8 +46,11 @@ impl Folder {
         load(&self.sources).unwrap_or_else(|problems| panic!("{}", super::super::render(&problems)))
     }
 
+    /// All problems but that a server's program is not there: most tests name programs that no machine has.
     fn problems(&self) -> Vec<Problem> {
-        load(&self.sources).expect_err("problems")
+        let mut problems = load(&self.sources).expect_err("problems");
+        problems.retain(|problem| problem.code != Code::NoProgram);
+        problems
     }
 }
 
@@ -69,7 +73,7 @@ fn only(text: &str) -> Problem {
 
 #[test]
 fn defaults_are_those_of_the_specification() {
-    let Loaded { config, settings } = one("").load();
+    let Loaded { config, settings, .. } = one("").load();
     assert_eq!(config.agent, "a");
     assert_eq!((config.run.steps, config.run.tokens, config.run.deadline_ms), (500, 2_000_000, 3_600_000));
     assert_eq!((config.run.repeats, config.run.tool_result_bytes), (5, 65_536));
@@ -109,7 +113,7 @@ observability: {log_level: trace, log_format: text}
     );
     fs::create_dir_all(folder.dir.path().join("work")).unwrap();
     fs::create_dir_all(folder.dir.path().join("data")).unwrap();
-    let Loaded { config, settings } = folder.load();
+    let Loaded { config, settings, .. } = folder.load();
     assert_eq!((config.agent.as_str(), config.instruction.as_str()), ("archivist", "Be brief: yes."));
     let [files, repo, plain] = config.servers.as_slice() else { panic!("{:?}", config.servers) };
     let Transport::Files(served) = &files.transport else { panic!("{files:?}") };
@@ -161,30 +165,6 @@ observability: {log_level: trace, log_format: text}
         (config.log_level.as_str(), settings.log_level, settings.log_format),
         ("trace", Level::Debug, Some(LogFormat::Text))
     );
-}
-
-#[test]
-fn the_example_of_the_whole_shape_has_no_unknown_key() {
-    // Each top-level section and key of the full shape, whatever its value: it is known, built or not.
-    let problems = one(
-        "agent: {wake_on: [], max_parallel_turns: 4, worker_idle: 60s}
-limits: {run: {usd: 5}, subagents: {queue: 16, instances: {breadth: 2}}}
-subagents: {allow_freeform: true, max_attempts: 5, pool: 1, defaults: {model: small}, agents_dirs: [], surfaces: a, templates: {}}
-spawn: {uid: 1400, gid: 1400, instance_uid: 1, instance_gid: 1}
-security: {landlock: auto}
-store: {kind: sqlite}
-a2a: {listen: [unix]}
-observability: {log_content: false, metrics_addr: \"127.0.0.1:9464\", otel: {}}
-streams: {}
-workflows: []
-",
-    )
-    .problems();
-    assert_eq!(problems.len(), 25, "{}", super::super::render(&problems));
-    for problem in problems {
-        assert_eq!(problem.code, Code::NotBuilt, "{problem}");
-        assert!(problem.message.contains("is not built yet"), "{problem}");
-    }
 }
 
 #[test]
@@ -315,12 +295,12 @@ fn what_takes_two_keys_to_see() {
         (
             "mcp: {servers: [{name: a, command: x, env: {K: \"{{secret:K}}\"}}]}",
             "mcp.servers[0].env.K",
-            "not built yet",
+            "the secret K is not there",
         ),
         (
             "mcp: {servers: [{name: a, command: x, args: [\"{{secret-file:/k}}\"]}]}",
             "mcp.servers[0].args[0]",
-            "not built yet",
+            "can be read by every user",
         ),
         (
             "mcp: {servers: [{name: a, command: x, env: {1K: v}}]}",
@@ -347,7 +327,7 @@ fn what_takes_two_keys_to_see() {
         ("spawn: {env_passthrough: [\"A-B\"]}", "spawn.env_passthrough[0]", "not a variable's name"),
         ("agent: {name: .hidden}", "agent.name", "not a name"),
         ("agent: {name: \"a/b\"}", "agent.name", "not a name"),
-        ("subagents: {defaults: {mode: warm}}", "subagents.defaults.mode", "not built yet"),
+        ("subagents: {defaults: {durable: true}}", "subagents.defaults.durable", "not built yet"),
         ("lifecycle: {journal: true}", "lifecycle.journal", "saw true"),
         ("observability: {log_level: warning}", "observability.log_level", "warning"),
     ] {
@@ -364,7 +344,7 @@ fn the_model_connection() {
         ("{}", "intelligence.dialect", Code::Missing),
         ("intelligence: {dialect: mock}", "intelligence.endpoints", Code::Missing),
         (
-            "intelligence: {dialect: openai, endpoints: [\"mock:builtin\"]}",
+            "intelligence: {dialect: openai-responses, endpoints: [\"mock:builtin\"]}",
             "intelligence.dialect",
             Code::NotBuilt,
         ),
@@ -386,7 +366,7 @@ fn the_model_connection() {
         (
             "intelligence: {dialect: mock, endpoints: [\"mock:builtin\"], token: x}",
             "intelligence.token",
-            Code::NotBuilt,
+            Code::InvalidValue,
         ),
     ] {
         let mut folder = load_one(text);
@@ -394,10 +374,6 @@ fn the_model_connection() {
         let problems = folder.problems();
         assert!(problems.iter().any(|p| p.path == path && p.code == code), "{text}: {problems:?}");
     }
-    let text = "intelligence: {dialect: anthropic, endpoints: [\"https://models.example\"]}";
-    let mut folder = load_one(text);
-    folder.sources.files.truncate(1);
-    assert_eq!(folder.problems().len(), 1, "an address is no playbook that is missing");
     let mut folder = load_one("intelligence: {dialect: mock, endpoints: [p.yaml]}");
     folder.sources.files.truncate(1);
     let problems = folder.problems();
@@ -419,13 +395,15 @@ fn files_merge_in_order_then_variables_then_flags() {
     .set("AGENTD_INTELLIGENCE_TOKEN_2_FILE", "/run/token")
     .set("AGENTDX", "1");
     folder.sources.flags = Flags {
+        dialect: None,
+        endpoints: Vec::new(),
         model: Some("flagged".into()),
         servers: vec!["c=run 'a b' --x=\"y\\\"z\" ''".into(), "b=other".into()],
         journal: Some("j".into()),
         log_level: Some("debug".into()),
         log_format: Some(LogFormat::Json),
     };
-    let Loaded { config, settings } = folder.load();
+    let Loaded { config, settings, .. } = folder.load();
     assert_eq!((config.agent.as_str(), config.instruction.as_str()), ("one", "a: b # not YAML"));
     assert_eq!((config.run.steps, config.run.tokens, config.run.deadline_ms), (3, 1, 2_000));
     assert_eq!(config.model.model.name, "flagged");
@@ -614,3 +592,7 @@ fn a_path_with_control_characters_is_one_problem_and_is_printed_escaped() {
         Folder::new(&[("a.yaml", "intelligence: {dialect: mock, endpoints: [\"a\\0b\"]}\n")]).problems();
     assert_eq!(problems.len(), 1, "{problems:?}");
 }
+
+mod models;
+mod secrets;
+mod whole;

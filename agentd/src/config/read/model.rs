@@ -1,47 +1,232 @@
-//! `intelligence`: the model connection. So far a playbook, read here and handed on as JSON.
+//! `intelligence`: the agent's own model and those that runs can be given instead. Owns what a named model takes
+//! over from the agent's own, and what a model without a key means: for the agent's own that nothing can be run,
+//! for another that runs which want it are refused.
 
+use super::super::check::dollars;
 use super::super::playbook;
 use super::super::problem::{Code, Problem};
-use super::super::tree::Node;
+use super::super::provider;
+use super::super::tree::{Node, clip};
 use super::super::values::{Values, text_of};
-use super::{Reader, relative_to, shown};
-use agentd_core::wire::message::{Dialect, Model};
+use super::{Reader, milliseconds, relative_to, shown};
+use agentd_core::config::ModelChoice;
+use agentd_core::money::{Price, Usd};
+use agentd_core::wire::message::{Dialect, Endpoint, Model, Remote};
+use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// The endpoint that stands for the playbook inside agentd.
 const BUILTIN: &str = "mock:builtin";
 
+/// The name of a model that follows a playbook, when it is given none.
+const SCRIPTED: &str = "mock";
+
+/// All models of a configuration.
+pub(super) struct Models {
+    pub(super) own: ModelChoice,
+    pub(super) named: BTreeMap<String, ModelChoice>,
+}
+
+/// One model as it was read.
+pub(super) struct Connection {
+    /// The name its provider, or the log, knows it by.
+    pub(super) id: String,
+    pub(super) dialect: Dialect,
+    /// Why it cannot be used.
+    pub(super) unusable: Option<String>,
+}
+
+/// Where a connection stands: `intelligence`, or one of its models.
+pub(super) struct Section<'s, 'v> {
+    pub(super) values: &'s Values<'v>,
+    pub(super) path: &'s str,
+}
+
 impl Reader<'_> {
-    /// The root's model; `None` when it cannot be used, and `problems` says why.
-    pub(super) fn model(&mut self, values: &Values<'_>) -> Option<Model> {
-        match values.text("dialect") {
-            Some("mock") => {}
-            // A dialect that is not built or not known is a problem of its own already.
-            Some(_) => return None,
-            None => self.missing(values.place(), "intelligence.dialect", "mock"),
+    /// Every model; `None` when the agent's own cannot be read, and `problems` says why.
+    pub(super) fn models(&mut self, intelligence: &Values<'_>) -> Option<Models> {
+        let prices = prices(self, intelligence);
+        let own = self.own_model(&Section { values: intelligence, path: "intelligence" });
+        let mut named = BTreeMap::new();
+        for (name, values) in intelligence.maps("models") {
+            let path = format!("intelligence.models.{}", clip(name));
+            let section = Section { values: &values, path: &path };
+            let of_own = intelligence.text("dialect");
+            if let Some(read) = self.named_model(&section, of_own, own.as_ref()) {
+                self.unambiguous(name, &section, &read, own.as_ref());
+                named.insert(name.to_owned(), choice(name, read, &prices));
+            }
         }
-        let endpoints = values.list("endpoints");
-        let [endpoint] = endpoints else {
-            match endpoints.get(1) {
+        let own = own?;
+        let id = own.id.clone();
+        Some(Models { own: choice(&id, own, &prices), named })
+    }
+
+    fn own_model(&mut self, section: &Section<'_, '_>) -> Option<Connection> {
+        let values = section.values;
+        match values.text("dialect") {
+            Some("mock") => self.scripted(section, None),
+            Some(dialect @ ("anthropic" | "openai")) => {
+                // Both are read even when one is at fault, so that all faults are told.
+                let (id, remote) = (self.model_id(section), self.own_remote(section, dialect));
+                Some(Connection {
+                    id: id.clone()?,
+                    dialect: remote_dialect(dialect, &id?, remote?),
+                    unusable: None,
+                })
+            }
+            // A dialect that is not built or not known is a problem of its own already.
+            Some(_) => None,
+            None => {
+                if !values.has("dialect") {
+                    self.missing(values.place(), "intelligence.dialect", "anthropic, openai, mock");
+                }
+                None
+            }
+        }
+    }
+
+    fn own_remote(&mut self, section: &Section<'_, '_>, dialect: &str) -> Option<Remote> {
+        let endpoints = self.addresses(section, dialect);
+        let headers = self.headers(section);
+        let (endpoints, headers) = (endpoints?, headers?);
+        let endpoints = self.own_tokens(section, dialect, endpoints, &headers);
+        Some(Remote {
+            model: String::new(),
+            endpoints,
+            headers,
+            timeout_ms: timeout(section.values).unwrap_or_default(),
+            max_output: section.values.whole("max_output"),
+        })
+    }
+
+    fn named_model(
+        &mut self,
+        section: &Section<'_, '_>,
+        of_own: Option<&str>,
+        own: Option<&Connection>,
+    ) -> Option<Connection> {
+        let values = section.values;
+        let dialect = values.text("dialect").or(of_own)?;
+        if own.is_none() && !values.has("endpoints") {
+            // It would take over what is at fault, and that has been told.
+            return None;
+        }
+        match dialect {
+            "mock" => self.scripted(section, own),
+            "anthropic" | "openai" => {
+                let id = self.model_id(section);
+                let (remote, unusable) = self.named_remote(section, dialect, own)?;
+                let id = id?;
+                Some(Connection { dialect: remote_dialect(dialect, &id, remote), id, unusable })
+            }
+            _ => None,
+        }
+    }
+
+    /// A named model's connection, and why it cannot be used.
+    fn named_remote(
+        &mut self,
+        section: &Section<'_, '_>,
+        dialect: &str,
+        own: Option<&Connection>,
+    ) -> Option<(Remote, Option<String>)> {
+        let values = section.values;
+        let of_own =
+            own.filter(|own| dialect_word(&own.dialect) == dialect).and_then(|own| remote_of(&own.dialect));
+        let endpoints = match of_own {
+            Some(own) if !values.has("endpoints") => own.endpoints.iter().map(without_token).collect(),
+            Some(_) | None => self.addresses(section, dialect)?,
+        };
+        let same = of_own.filter(|own| same_addresses(&own.endpoints, &endpoints));
+        let headers = match same {
+            Some(own) if values.written("headers").is_none() => own.headers.clone(),
+            Some(_) | None => self.headers(section)?,
+        };
+        let default = of_own.map(|own| own.timeout_ms).unwrap_or(DEFAULT_TIMEOUT_MS);
+        let (endpoints, unusable) = self.named_tokens(section, endpoints, same, &headers)?;
+        let remote = Remote {
+            model: String::new(),
+            endpoints,
+            headers,
+            timeout_ms: timeout(values).unwrap_or(default),
+            max_output: values.whole("max_output"),
+        };
+        Some((remote, unusable))
+    }
+
+    /// The model as its provider names it.
+    fn model_id(&mut self, section: &Section<'_, '_>) -> Option<String> {
+        let path = format!("{}.model", section.path);
+        match section.values.written("model") {
+            Some(node) => {
+                let id = text_of(node).filter(|id| !id.trim().is_empty());
+                if id.is_none() {
+                    self.problems.push(Problem::at(&node.place, &path, Code::InvalidValue, "is empty"));
+                }
+                id
+            }
+            None if section.values.has("model") => None,
+            None => {
+                let accepted =
+                    "the model as its provider names it: with --model NAME, or in a configuration file";
+                let of_models = "the model as its provider names it";
+                let own = section.path == "intelligence";
+                self.missing(section.values.place(), &path, if own { accepted } else { of_models });
+                None
+            }
+        }
+    }
+
+    /// A name that stands for two models would leave open which one a run gets; `inherit` is that of whoever asks.
+    fn unambiguous(
+        &mut self,
+        name: &str,
+        section: &Section<'_, '_>,
+        read: &Connection,
+        own: Option<&Connection>,
+    ) {
+        let is_other = own.is_some_and(|own| own.id == name && own.dialect != read.dialect);
+        let fault = match name {
+            super::INHERIT => "inherit stands for the model of the run that asks".to_owned(),
+            _ if is_other => format!("{:?} is also the agent's own model, which is another", clip(name)),
+            _ => return,
+        };
+        if let Some(place) = section.values.place() {
+            let problem = Problem::at(place, section.path, Code::Duplicate, fault);
+            self.problems.push(problem.hint("give it another name"));
+        }
+    }
+
+    /// A model that follows a playbook: its own, or that of the agent's own model.
+    fn scripted(&mut self, section: &Section<'_, '_>, own: Option<&Connection>) -> Option<Connection> {
+        let values = section.values;
+        let id = values.text("model").unwrap_or(SCRIPTED).to_owned();
+        let of_own = own.filter(|own| matches!(own.dialect, Dialect::Mock(_)));
+        if let Some(own) = of_own.filter(|_| !values.has("endpoints")) {
+            return Some(Connection { id, dialect: own.dialect.clone(), unusable: None });
+        }
+        let path = format!("{}.endpoints", section.path);
+        let [endpoint] = values.list("endpoints") else {
+            match values.list("endpoints").get(1) {
                 None => {
                     let accepted = "a list of one playbook: a path, or mock:builtin for that of agentd demo";
-                    self.missing(values.place(), "intelligence.endpoints", accepted);
+                    self.missing(values.place(), &path, accepted);
                 }
                 Some(second) => {
                     let fault = "a playbook has no second endpoint to fail over to";
-                    self.problems.push(
-                        Problem::at(&second.place, "intelligence.endpoints[1]", Code::InvalidValue, fault)
-                            .hint("keep one"),
-                    );
+                    let path = format!("{path}[1]");
+                    self.problems
+                        .push(Problem::at(&second.place, &path, Code::InvalidValue, fault).hint("keep one"));
                 }
             }
             return None;
         };
-        let name = values.text("model").unwrap_or_default().to_owned();
-        let json = self.playbook(endpoint)?;
-        Some(Model { name, dialect: Dialect::Mock(json.into()) })
+        let json = self.playbook(endpoint, &path)?;
+        Some(Connection { id, dialect: Dialect::Mock(json.into()), unusable: None })
     }
 
-    fn playbook(&mut self, endpoint: &Node) -> Option<Vec<u8>> {
+    fn playbook(&mut self, endpoint: &Node, path: &str) -> Option<Vec<u8>> {
         // A NUL is a problem of its own already.
         let text = text_of(endpoint).filter(|text| !text.contains('\0'))?;
         if text == BUILTIN {
@@ -51,9 +236,8 @@ impl Reader<'_> {
         match playbook::load(&file, &self.absolute(&file), self.problems) {
             Ok(json) => json,
             Err(fault) => {
-                let path = "intelligence.endpoints[0]";
                 let fault = format!("the playbook {} cannot be read: {fault}", shown(&file));
-                let problem = Problem::at(&endpoint.place, path, Code::Unreadable, fault)
+                let problem = Problem::at(&endpoint.place, &format!("{path}[0]"), Code::Unreadable, fault)
                     .accepted("the path of a playbook, or mock:builtin");
                 self.problems.push(match relative_to(&endpoint.place, &text) {
                     Some(hint) => problem.hint(hint),
@@ -63,4 +247,73 @@ impl Reader<'_> {
             }
         }
     }
+}
+
+/// Silence that makes a connection dead, where neither the model nor the agent's own says.
+const DEFAULT_TIMEOUT_MS: u64 = 120_000;
+
+fn timeout(values: &Values<'_>) -> Option<u64> {
+    values.duration("timeout").map(|timeout: Duration| milliseconds(timeout))
+}
+
+/// What tokens cost, by the provider's name of the model.
+fn prices(reader: &mut Reader<'_>, intelligence: &Values<'_>) -> BTreeMap<String, Price> {
+    let mut prices = BTreeMap::new();
+    for (model, values) in intelligence.maps("prices") {
+        let path = format!("intelligence.prices.{}", clip(model));
+        for key in ["input", "output"].into_iter().filter(|key| !values.has(key)) {
+            reader.missing(
+                values.place(),
+                &format!("{path}.{key}"),
+                "dollars for a million tokens, such as 0.25",
+            );
+        }
+        let price = |key: &str| -> Option<Usd> { dollars(values.text(key)?) };
+        if let (Some(input), Some(output)) = (price("input"), price("output")) {
+            let cached = price("cached").unwrap_or(input);
+            prices.insert(model.to_owned(), Price { input, output, cached });
+        }
+    }
+    prices
+}
+
+fn choice(name: &str, read: Connection, prices: &BTreeMap<String, Price>) -> ModelChoice {
+    ModelChoice {
+        price: prices.get(&read.id).copied(),
+        model: Model { name: name.to_owned(), dialect: read.dialect },
+        unusable: read.unusable,
+    }
+}
+
+fn remote_dialect(word: &str, id: &str, remote: Remote) -> Dialect {
+    let remote = Remote { model: id.to_owned(), ..remote };
+    if word == "anthropic" { Dialect::Anthropic(remote) } else { Dialect::Openai(remote) }
+}
+
+fn remote_of(dialect: &Dialect) -> Option<&Remote> {
+    match dialect {
+        Dialect::Mock(_) => None,
+        Dialect::Openai(remote) | Dialect::Anthropic(remote) => Some(remote),
+    }
+}
+
+fn dialect_word(dialect: &Dialect) -> &'static str {
+    match dialect {
+        Dialect::Mock(_) => "mock",
+        Dialect::Openai(_) => "openai",
+        Dialect::Anthropic(_) => "anthropic",
+    }
+}
+
+fn without_token(endpoint: &Endpoint) -> Endpoint {
+    Endpoint { url: endpoint.url.clone(), token: None }
+}
+
+fn same_addresses(these: &[Endpoint], those: &[Endpoint]) -> bool {
+    these.iter().map(|endpoint| &endpoint.url).eq(those.iter().map(|endpoint| &endpoint.url))
+}
+
+/// The provider's own address, where a configuration names none.
+pub(super) fn default_address(dialect: &str) -> Option<&'static str> {
+    provider::of(dialect).map(|provider| provider.address)
 }

@@ -5,8 +5,10 @@ use super::super::source::Place;
 use super::super::tree::{Node, clip};
 use super::super::values::{Values, text_of};
 use super::{Reader, milliseconds, shown, time};
+use crate::secrets::{Use, reference};
 use agentd_core::wire::message::{Files, Server, Stdio, Transport};
 use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -95,9 +97,7 @@ impl Reader<'_> {
         for (index, arg) in values.list("args").iter().enumerate() {
             self.no_secrets(arg, &format!("{path}.args[{index}]"));
         }
-        for (name, value) in values.entries("env") {
-            self.no_secrets(value, &format!("{path}.env.{}", clip(name)));
-        }
+        let env = self.variables(values, path);
         let cwd = match values.written("cwd") {
             Some(_) => Some(self.folder(values, "cwd", &format!("{path}.cwd"))?),
             None => workspace.map(Path::to_owned),
@@ -106,13 +106,44 @@ impl Reader<'_> {
             Some(folder) => Some(self.utf8(folder, values.place(), path)?),
             None => None,
         };
-        let command = self.program(command, path)?;
-        Some(Transport::Stdio(Stdio {
-            command,
-            args: values.texts("args").unwrap_or_default(),
-            env: values.map("env"),
-            cwd,
-        }))
+        let program = self.program(command, path)?;
+        let stdio = Stdio { command: program, args: values.texts("args").unwrap_or_default(), env, cwd };
+        self.findable(&stdio, command, path, values.switch("required"));
+        Some(Transport::Stdio(stdio))
+    }
+
+    /// Says that a program is not there. It may be when the server starts, so that nobody is kept from running.
+    fn findable(&mut self, stdio: &Stdio, command: &Node, path: &str, required: bool) {
+        let folder = stdio.cwd.as_ref().map_or(self.here, Path::new);
+        let search = stdio.env.get("PATH").map(OsString::from);
+        let search = search.or_else(|| self.secrets.variable("PATH").map(OsStr::to_owned));
+        if let Err(fault) = crate::keeper::find(&stdio.command, search, folder) {
+            let problem = Problem::at(&command.place, &format!("{path}.command"), Code::NoProgram, fault);
+            let then = if required { "every run fails at once" } else { "runs go on without this server" };
+            self.problems.push(problem.warning().hint(format!("until it is there, {then}")));
+        }
+    }
+
+    /// The server's variables; what they refer to has to be there.
+    fn variables(&mut self, values: &Values<'_>, path: &str) -> BTreeMap<String, String> {
+        let mut variables = BTreeMap::new();
+        for (name, node) in values.entries("env") {
+            let path = format!("{path}.env.{}", clip(name));
+            let text = text_of(node).unwrap_or_default();
+            if let Err(fault) = reference::parts(&text) {
+                let problem = Problem::at(&node.place, &path, Code::InvalidValue, fault.to_string());
+                self.problems.push(problem.hint("write {{secret:NAME}} or {{secret-file:PATH}}"));
+                continue;
+            }
+            let Some(text) = self.absolute_reference(node, &path) else { continue };
+            if let Err(error) = self.secrets.fill(&text, Use::Variable)
+                && reference::refers(&text)
+            {
+                self.problems.push(Problem::at(&node.place, &path, Code::Secret, error.to_string()));
+            }
+            variables.insert(name.to_owned(), text);
+        }
+        variables
     }
 
     /// A name without `/` is looked up in `PATH` when the server starts; anything else is a path.
@@ -143,13 +174,13 @@ impl Reader<'_> {
         }
     }
 
+    /// A secret in a command line is read by everybody who runs `ps`.
     fn no_secrets(&mut self, node: &Node, path: &str) {
-        let refers = |text: &str| text.contains("{{secret:") || text.contains("{{secret-file:");
-        if text_of(node).is_some_and(|text| refers(&text)) {
-            let fault = "references to secrets are not built yet";
+        if text_of(node).is_some_and(|text| reference::refers(&text)) {
+            let fault = "refers to a secret, and a command line can be read by every user of this machine";
             self.problems.push(
-                Problem::at(&node.place, path, Code::NotBuilt, fault)
-                    .hint("until they are, let the program read its secret from a file of its own"),
+                Problem::at(&node.place, path, Code::InvalidValue, fault)
+                    .hint("hand it over in env, or in a file that the program reads"),
             );
         }
     }

@@ -141,3 +141,25 @@ fn globs_match_names_anywhere_or_whole_paths() {
     assert_eq!(find(json!({"pattern": "d.rs", "path": ".git"})), [".git/d.rs"], "asked for by name");
     assert!(session.err("glob", json!({"pattern": "[a"})).contains("not a glob pattern"));
 }
+
+#[test]
+fn a_name_that_is_not_utf_8_is_shown_and_said_to_be_out_of_reach() {
+    use std::os::unix::ffi::OsStrExt;
+    let mut session = Session::new(false);
+    let name = std::ffi::OsStr::from_bytes(b"caf\xe9.txt");
+    std::fs::write(session.path("").join(name), "x").unwrap();
+    let listed = session.ok("list", json!({"path": "."}));
+    let shown = listed["entries"][0]["name"].as_str().unwrap().to_owned();
+    assert_eq!(shown, "caf\u{fffd}.txt");
+    for tool in ["read", "stat", "list", "grep"] {
+        let mut args = json!({"path": shown});
+        if tool == "grep" {
+            args["pattern"] = json!("x");
+        }
+        let said = session.err(tool, args);
+        assert!(said.contains("not UTF-8") && !said.contains("does not exist"), "{tool}: {said}");
+    }
+    // A file that really has that character in its name is one like any other.
+    session.put("a\u{fffd}", "x");
+    assert_eq!(session.ok("read", json!({"path": "a\u{fffd}"}))["text"], "x");
+}

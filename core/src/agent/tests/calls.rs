@@ -141,7 +141,7 @@ fn a_grant_that_cannot_be_read_grants_nothing() {
 fn supervisor_tools_exist_only_where_they_were_given() {
     let only_files = vec![tools().remove(0)];
     let mut run = Run::start();
-    run.machine = Loop::new(&spec(), only_files, Vec::new(), Instant::ZERO);
+    run.machine = Loop::new(&spec(), only_files, Vec::new(), None, Instant::ZERO);
     run.outputs.clear();
     run.input(Input::Start);
     run.reply(calls(&[("a", "subagent_run", "{\"instruction\": \"x\"}"), ("b", "subagent.run", "{}")]));
@@ -165,23 +165,44 @@ fn calls_of_a_cut_reply_are_answered_and_not_made() {
     }
 }
 
-/// F03: whatever the finish reason, complete calls are made and text alone is the answer.
+/// F03, S7.4: every finish reason with every content.
 #[test]
 fn the_finish_reason_does_not_decide() {
-    let weird = |text: &str| Finish::Other(text.to_owned());
-    for finish in [Finish::Stop, Finish::ToolCalls, weird("function_call"), weird("weird"), Finish::Missing] {
-        let mut run = Run::start();
-        run.reply(said("", &[("a", "files_read", "{}"), ("b", "web_get", "{}")], finish.clone()));
-        assert_eq!(run.made().len(), 2, "{finish:?}");
-        let mut run = Run::start();
-        run.reply(said("text", &[("a", "files_read", "{}")], finish.clone()));
-        assert_eq!(run.made().len(), 1, "{finish:?}");
-        let mut run = Run::start();
-        run.reply(said("text", &[], finish.clone()));
-        assert_eq!((run.result().end, run.result().partial), (LoopEnd::Completed, false), "{finish:?}");
-        let mut run = Run::start();
-        run.reply(said("", &[], finish.clone()));
-        assert!(!run.is_over() && run.requests().len() == 2, "{finish:?}");
+    let one = [("a", "files_read", "{}")];
+    let two = [("a", "files_read", "{}"), ("b", "web_get", "{}")];
+    let other = |text: &str| Finish::Other(text.to_owned());
+    for finish in [
+        Finish::Stop,
+        Finish::ToolCalls,
+        Finish::Length,
+        other("function_call"),
+        other("weird"),
+        other(""),
+        Finish::Missing,
+    ] {
+        let cut = finish == Finish::Length;
+        let begun = |text: &str, calls: &[(&str, &str, &str)]| {
+            let mut run = Run::start();
+            run.reply(said(text, calls, finish.clone()));
+            run
+        };
+        for text in ["", "text"] {
+            for calls in [one.as_slice(), &two] {
+                let run = begun(text, calls);
+                assert_eq!(run.made().len(), if cut { 0 } else { calls.len() }, "{finish:?} {text:?}");
+                assert!(!run.is_over());
+                let answered = run.results().iter().filter(|result| result.1).count();
+                assert_eq!((answered, run.requests().len()), if cut { (calls.len(), 2) } else { (0, 1) });
+            }
+        }
+        let run = begun("text", &[]);
+        assert_eq!((run.result().end, run.result().partial), (LoopEnd::Completed, cut), "{finish:?}");
+        for text in ["", " \n"] {
+            let mut run = begun(text, &[]);
+            assert!(!run.is_over() && run.requests().len() == 2, "{finish:?}");
+            run.reply(said("", &[], finish.clone()));
+            assert_eq!(run.failure().kind, FailKind::EmptyReply, "never an empty `completed`");
+        }
     }
 }
 

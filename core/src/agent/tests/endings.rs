@@ -127,7 +127,7 @@ fn what_arrives_past_the_deadline_is_kept_but_never_completes() {
     assert_eq!(run.results(), [("a".to_owned(), false, "late but here".to_owned())]);
     let mut run = Run::start();
     let call = run.thinking().unwrap();
-    let error = ModelError { kind: ModelErrorKind::Unreachable, message: "timed out".to_owned() };
+    let error = ModelError::new(ModelErrorKind::Unreachable, "timed out");
     run.at(60_001).input(Input::ModelReply { call, reply: Err(error) });
     assert_eq!(run.result().end, LoopEnd::Deadline);
 }
@@ -137,7 +137,7 @@ fn cancel_ends_at_once_wherever_the_run_is() {
     let cancel = || Input::Cancel { reason: "killed by \u{1b}operator".to_owned() };
     // Before it begins.
     let mut run = Run::start();
-    run.machine = Loop::new(&spec(), tools(), Vec::new(), Instant::ZERO);
+    run.machine = Loop::new(&spec(), tools(), Vec::new(), None, Instant::ZERO);
     run.outputs.clear();
     run.input(cancel());
     assert_eq!(run.result().end, LoopEnd::Cancelled);
@@ -233,7 +233,7 @@ fn a_model_that_cannot_be_used_fails_the_run() {
     for kind in ModelErrorKind::ALL {
         let mut run = Run::start();
         let call = run.thinking().unwrap();
-        let error = ModelError { kind, message: "no route to host".to_owned() };
+        let error = ModelError::new(kind, "no route to host");
         run.input(Input::ModelReply { call, reply: Err(error) });
         let failed = run.failure();
         assert_eq!((failed.kind, failed.error.as_str()), (FailKind::Model, "model m: no route to host"));

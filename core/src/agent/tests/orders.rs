@@ -1,8 +1,11 @@
-//! Any order of events: the history stays valid, the run ends once, and no timeout lies in the past.
+//! Any order of events: the history stays valid, every turn and the run end once, no limit is passed, what is said is
+//! told once, and no timeout lies in the past.
 
 use super::*;
+use crate::time::Duration;
+use crate::wire::message::TurnOutcome;
 use proptest::prelude::*;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
 /// What happens next, to whatever is in flight then.
 #[derive(Debug, Clone)]
@@ -14,6 +17,15 @@ enum Step {
     Settle(prop::sample::Index, bool, String),
     Stray(u64),
     Wait(u64),
+    Message,
+    Steer,
+    /// A message or steer that came before.
+    Again,
+    Finish,
+    Pause,
+    Resume,
+    HeldUp(bool),
+    CancelTurn(u64),
     Cancel,
 }
 
@@ -46,24 +58,73 @@ fn any_step() -> impl Strategy<Value = Step> {
         20 => (any::<prop::sample::Index>(), any::<bool>(), "[a-c]{0,2}").prop_map(|(i, e, t)| Step::Settle(i, e, t)),
         2 => (0u64..40).prop_map(Step::Stray),
         4 => (0u64..3_000).prop_map(Step::Wait),
-        1 => Just(Step::Cancel),
+        2 => Just(Step::Message),
+        2 => Just(Step::Steer),
+        1 => Just(Step::Again),
+        1 => Just(Step::Finish),
+        1 => Just(Step::Pause),
+        3 => Just(Step::Resume),
+        1 => any::<bool>().prop_map(Step::HeldUp),
+        1 => (0u64..8).prop_map(Step::CancelTurn),
     ]
 }
 
 /// Watches everything a loop asks for.
 struct Oracle {
     machine: Loop,
+    warm: bool,
     limits: RunLimits,
     now: Instant,
     thinking: Option<u64>,
     open: BTreeSet<u64>,
     numbers: BTreeSet<u64>,
+    /// Of the turn in hand.
     requests: u32,
     used: u64,
+    since: Instant,
+    /// Over all.
+    all_requests: u32,
+    /// The turn in hand, and those that wait, by their ids.
+    turn: Option<u64>,
+    waiting: VecDeque<u64>,
+    steers: VecDeque<u64>,
+    next_id: u64,
+    paused: bool,
+    /// Since when it stands still at a boundary.
+    stands: Option<Instant>,
+    finish: bool,
+    started: bool,
     over: bool,
 }
 
 impl Oracle {
+    fn new(spec: &Spawn) -> Oracle {
+        let warm = spec.mode == Mode::Warm;
+        let schema = spec.output_schema.as_ref().map(|text| Schema::read(&text.0).unwrap());
+        Oracle {
+            machine: Loop::new(spec, tools(), Vec::new(), schema, Instant::ZERO),
+            warm,
+            limits: spec.limits.clone(),
+            now: Instant::ZERO,
+            thinking: None,
+            open: BTreeSet::new(),
+            numbers: BTreeSet::new(),
+            requests: 0,
+            used: 0,
+            since: Instant::ZERO,
+            all_requests: 0,
+            turn: Some(1),
+            waiting: VecDeque::new(),
+            steers: VecDeque::new(),
+            next_id: 1 + u64::from(warm),
+            paused: false,
+            stands: None,
+            finish: false,
+            started: false,
+            over: false,
+        }
+    }
+
     fn input(&mut self, input: Input) {
         let ticked = input == Input::Tick;
         if let Input::ModelReply { call, .. } = &input
@@ -74,6 +135,9 @@ impl Oracle {
         if let Input::ToolDone { call, .. } = &input {
             self.open.remove(call);
         }
+        if input == Input::Start {
+            self.started = true;
+        }
         let mut outputs = Vec::new();
         self.machine.handle(self.now, input, &mut outputs);
         for output in outputs {
@@ -83,7 +147,11 @@ impl Oracle {
         if ticked {
             assert!(self.machine.poll_timeout().is_none_or(|at| at > self.now));
         }
-        assert_eq!(self.machine.poll_timeout().is_none(), self.over);
+        let unbounded = self.over || self.turn.is_none() || self.stands.is_some();
+        assert_eq!(self.machine.poll_timeout().is_none(), unbounded);
+        if self.turn.is_none() && self.started && !self.over {
+            assert!(self.waiting.is_empty(), "a message waits while the loop is idle");
+        }
         assert_valid(self.machine.history());
     }
 
@@ -94,13 +162,18 @@ impl Oracle {
                 assert!(self.thinking.replace(call).is_none() && self.open.is_empty());
                 assert_valid(&request.messages);
                 self.requests += 1;
+                self.all_requests += 1;
+                assert!(self.started && self.turn.is_some() && !self.paused && self.stands.is_none());
                 assert!(self.requests <= self.limits.steps, "a call past the steps");
                 assert!(self.used < self.limits.tokens, "a call past the tokens");
-                assert!(self.now.millis() < self.limits.deadline_ms, "a call past the deadline");
+                let deadline = self.since + Duration::from_millis(self.limits.deadline_ms);
+                assert!(self.now < deadline, "a call past the deadline");
                 assert_eq!(
                     (request.step, request.tokens_left),
                     (self.requests, self.limits.tokens - self.used)
                 );
+                assert!(self.steers.is_empty(), "a steer is not told before the call");
+                assert_eq!(request.tools.is_empty(), self.finish);
             }
             Output::AbandonModel { call } => assert_eq!(self.thinking.take(), Some(call)),
             Output::CallTool { call, args, .. } => {
@@ -110,17 +183,58 @@ impl Oracle {
             }
             Output::AbandonTool { call } => assert!(self.open.remove(&call)),
             Output::Emit(Up::Usage(usage)) => self.used += usage.input + usage.output,
-            Output::Emit(Up::Event(_) | Up::State(_)) => {}
-            Output::Emit(other) => panic!("{other:?} is not the loop's to send"),
-            Output::Finish(terminal) => {
-                assert!(self.thinking.is_none() && self.open.is_empty(), "something is still in flight");
-                if let Terminal::Result(result) = terminal {
-                    assert!(result.partial || result.end == LoopEnd::Completed);
-                    assert_eq!(result.evidence.model_calls, self.requests);
+            Output::Emit(Up::State(state)) => match state.waiting_on {
+                WaitingOn::Paused => {
+                    assert!(self.paused && self.thinking.is_none() && self.open.is_empty());
+                    self.stands = Some(self.now);
                 }
+                WaitingOn::Message => assert!(self.turn.is_none()),
+                WaitingOn::Throttled(_) => assert!(self.thinking.is_some()),
+                _ => {}
+            },
+            Output::Emit(Up::Ack(ack)) => self.acked(ack.id),
+            Output::Emit(Up::Event(_)) => {}
+            Output::Emit(other) => panic!("{other:?} is not the loop's to send"),
+            Output::Turn(turn) => {
+                assert!(self.warm && self.turn.take() == Some(turn.id), "{turn:?}");
+                self.ended(turn.outcome);
+            }
+            Output::Finish(terminal) => {
+                self.ended(match terminal {
+                    Terminal::Result(result) => TurnOutcome::Result(result),
+                    Terminal::Failed(failed) => TurnOutcome::Failed(failed),
+                });
                 self.over = true;
             }
         }
+    }
+
+    fn ended(&mut self, outcome: TurnOutcome) {
+        assert!(self.thinking.is_none() && self.open.is_empty(), "something is still in flight");
+        let evidence = match outcome {
+            TurnOutcome::Result(result) => {
+                assert!(result.partial || result.end == LoopEnd::Completed);
+                assert!(!self.finish || result.partial || result.end == LoopEnd::Completed);
+                result.evidence
+            }
+            TurnOutcome::Failed(failed) => failed.evidence,
+        };
+        assert_eq!(evidence.model_calls, self.all_requests);
+        self.finish = false;
+        self.stands = None;
+    }
+
+    /// Each once, each kind in the order it came; a message begins a turn.
+    fn acked(&mut self, id: u64) {
+        if self.steers.front() == Some(&id) {
+            self.steers.pop_front();
+            return;
+        }
+        assert_eq!(self.waiting.pop_front(), Some(id));
+        assert!(self.turn.replace(id).is_none(), "two turns at once");
+        (self.requests, self.used, self.since) = (0, 0, self.now);
+        // Its first boundary is at once, and that it stands still there may be no news.
+        self.stands = self.paused.then_some(self.now);
     }
 
     fn step(&mut self, step: Step) {
@@ -134,7 +248,7 @@ impl Oracle {
             Step::Reply(said) => reply(self, Ok(said)),
             Step::ModelFails => {
                 let kind = ModelErrorKind::Unreachable;
-                reply(self, Err(ModelError { kind, message: "gone".to_owned() }));
+                reply(self, Err(ModelError::new(kind, "gone")));
             }
             Step::Settle(index, error, text) => {
                 let open: Vec<u64> = self.open.iter().copied().collect();
@@ -148,13 +262,65 @@ impl Oracle {
                     let outcome = ToolOutcome { error: false, value: ToolValue::Text("stray".to_owned()) };
                     self.input(Input::ToolDone { call, outcome });
                     self.input(Input::ModelReply { call, reply: Ok(answer("stray")) });
+                    self.input(Input::ModelWaiting { call, until_ms: Some(1) });
                 }
             }
             Step::Wait(ms) => {
-                self.now = self.now + crate::time::Duration::from_millis(ms);
+                self.now = self.now + Duration::from_millis(ms);
                 self.input(Input::Tick);
             }
+            Step::HeldUp(on) => {
+                if let Some(call) = self.thinking {
+                    self.input(Input::ModelWaiting { call, until_ms: on.then_some(7) });
+                }
+            }
             Step::Cancel => self.input(Input::Cancel { reason: "x".to_owned() }),
+            said
+            @ (Step::Message | Step::Steer | Step::Again | Step::Finish | Step::Pause | Step::Resume) => {
+                self.said(said);
+            }
+            Step::CancelTurn(turn) => {
+                let hits = !self.over && self.turn == Some(turn);
+                self.input(Input::CancelTurn { turn, reason: "x".to_owned() });
+                assert!(!hits || self.over || self.turn != Some(turn), "it goes on");
+            }
+        }
+    }
+
+    fn said(&mut self, step: Step) {
+        let (id, text) = (self.next_id, "said".to_owned());
+        match step {
+            Step::Message if self.warm && !self.over => {
+                self.next_id += 1;
+                self.waiting.push_back(id);
+                self.input(Input::Message { id, text });
+            }
+            Step::Message => self.input(Input::Message { id, text }),
+            Step::Steer => {
+                self.next_id += 1;
+                self.steers.push_back(id);
+                self.input(Input::Steer { id, text });
+            }
+            Step::Again => {
+                self.input(Input::Message { id: id - 1, text: text.clone() });
+                self.input(Input::Steer { id: id - 1, text });
+            }
+            Step::Finish => {
+                self.finish |= self.turn.is_some() && !self.over;
+                self.input(Input::Finish { reason: "time is up".to_owned() });
+            }
+            Step::Pause => {
+                self.paused = true;
+                self.input(Input::Pause);
+            }
+            Step::Resume => {
+                self.paused = false;
+                if let Some(stood) = self.stands.take() {
+                    self.since = self.since + self.now.since(stood);
+                }
+                self.input(Input::Resume);
+            }
+            other => panic!("{other:?}"),
         }
     }
 }
@@ -162,20 +328,20 @@ impl Oracle {
 proptest! {
     #[test]
     fn any_order_keeps_the_promises(
+        early in prop::collection::vec(any_step(), 0..4),
         steps in prop::collection::vec(any_step(), 0..80),
+        warm in any::<bool>(),
+        schema in any::<bool>(),
         max_steps in 0u32..12,
         tokens in 0u64..4_000,
         repeats in 0u32..4,
     ) {
         let mut spec = spec();
+        spec.mode = if warm { Mode::Warm } else { Mode::Async };
+        spec.output_schema = schema.then(|| Json(Bytes::from(br#"{"type": "object"}"#.as_slice())));
         spec.limits = RunLimits { steps: max_steps, tokens, deadline_ms: 10_000, repeats, tool_result_bytes: 80 };
-        let machine = Loop::new(&spec, tools(), Vec::new(), Instant::ZERO);
-        let mut oracle = Oracle {
-            machine, limits: spec.limits, now: Instant::ZERO, thinking: None, open: BTreeSet::new(),
-            numbers: BTreeSet::new(), requests: 0, used: 0, over: false,
-        };
-        oracle.step(Step::Start);
-        for step in steps {
+        let mut oracle = Oracle::new(&spec);
+        for step in early.into_iter().chain([Step::Start]).chain(steps) {
             oracle.step(step);
         }
         oracle.step(Step::Cancel);

@@ -16,7 +16,8 @@ fn the_first_request_holds_what_was_passed_and_nothing_else() {
         ContextMessage { role: ContextRole::User, content: "earlier".to_owned() },
         ContextMessage { role: ContextRole::Assistant, content: "tools: [\"*\"]".to_owned() },
     ];
-    let mut machine = Loop::new(&passed, tools(), vec!["repo".to_owned(), "db".to_owned()], Instant::ZERO);
+    let mut machine =
+        Loop::new(&passed, tools(), vec!["repo".to_owned(), "db".to_owned()], None, Instant::ZERO);
     let mut outputs = Vec::new();
     machine.handle(Instant::ZERO, Input::Start, &mut outputs);
     let run = Run { machine, now: Instant::ZERO, outputs };

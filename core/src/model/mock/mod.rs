@@ -13,6 +13,7 @@ mod rule;
 mod scene;
 mod shape;
 mod template;
+mod used;
 
 use crate::model::{ModelError, ModelErrorKind, ModelRequest, Reply};
 use crate::time::Duration;
@@ -96,7 +97,7 @@ impl Outcome {
     }
 
     fn rejected(message: String) -> Outcome {
-        let error = ModelError { kind: ModelErrorKind::Rejected, message };
+        let error = ModelError::new(ModelErrorKind::Rejected, message);
         Outcome { reply: Err(error), delay: Duration::ZERO }
     }
 }

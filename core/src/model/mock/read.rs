@@ -49,11 +49,12 @@ impl Reader {
     }
 
     fn rule(&mut self, path: &str, value: &Value) -> Option<Rule> {
-        const KEYS: [&str; 7] = ["name", "role", "turn", "text", "last", "when", "reply"];
+        const KEYS: [&str; 8] = ["name", "role", "message", "turn", "text", "last", "when", "reply"];
         let fields = self.object(path, value, &KEYS)?;
         let name = self.string(fields, path, "name");
         let role = self.role(fields, path);
-        let turn = fields.get("turn").and_then(|turn| self.turns(&join(path, "turn"), turn));
+        let mut numbers = |key| fields.get(key).and_then(|value| self.turns(&join(path, key), value));
+        let (message, turn) = (numbers("message"), numbers("turn"));
         let text = self.regex(fields, path, "text");
         let last = fields.get("last").and_then(|last| self.last(&join(path, "last"), last));
         let condition = self.expression(fields, path, "when");
@@ -63,7 +64,7 @@ impl Reader {
             return None;
         };
         let (answer, delay) = self.reply(&reply_path, reply)?;
-        Some(Rule { path: path.to_owned(), name, role, turn, text, last, condition, answer, delay })
+        Some(Rule { path: path.to_owned(), name, role, message, turn, text, last, condition, answer, delay })
     }
 
     fn role(&mut self, fields: &Fields, path: &str) -> Option<Role> {
@@ -107,7 +108,7 @@ impl Reader {
     fn turn(&mut self, path: &str, value: &Value) -> Option<u32> {
         let turn = value.as_u64().and_then(|n| u32::try_from(n).ok()).filter(|n| *n >= 1);
         if turn.is_none() {
-            self.problems.push(wrong_type(path, value, "a number from 1; the first model call is turn 1"));
+            self.problems.push(wrong_type(path, value, "a number from 1; the first is 1"));
         }
         turn
     }

@@ -23,6 +23,7 @@ pub(super) struct Rule {
     pub(super) path: String,
     pub(super) name: Option<String>,
     pub(super) role: Option<Role>,
+    pub(super) message: Option<Turns>,
     pub(super) turn: Option<Turns>,
     pub(super) text: Option<Regex>,
     pub(super) last: Option<Last>,
@@ -31,7 +32,7 @@ pub(super) struct Rule {
     pub(super) delay: Duration,
 }
 
-/// Which model calls of a run.
+/// Which model calls of a turn, or which messages of a warm child.
 #[derive(Debug)]
 pub(super) enum Turns {
     Listed(Vec<u32>),
@@ -95,7 +96,8 @@ impl Rule {
         if let Some(role) = self.role.filter(|role| *role != scene.role) {
             return Ok(Err(format!("for role {}", role_name(role))));
         }
-        if let Some(why) = self.turn.as_ref().and_then(|turns| turns.mismatch(scene.turn)) {
+        let message = self.message.as_ref().and_then(|numbers| numbers.mismatch("message", scene.message));
+        if let Some(why) = message.or_else(|| self.turn.as_ref()?.mismatch("turn", scene.turn)) {
             return Ok(Err(why));
         }
         if let Some(why) = self.last.as_ref().and_then(|last| last.mismatch(scene)) {
@@ -137,7 +139,7 @@ impl Rule {
         let (text, shapes, finish, usage) = match &self.answer {
             Answer::Error { kind, message } => {
                 let message = message.complete_text(engine, variables)?;
-                return Ok(Err(ModelError { kind: *kind, message }));
+                return Ok(Err(ModelError::new(*kind, message)));
             }
             Answer::Reply { text, calls, finish, usage } => (text, calls, finish, usage),
         };
@@ -175,15 +177,16 @@ impl Rule {
 }
 
 impl Turns {
-    fn mismatch(&self, turn: u32) -> Option<String> {
+    fn mismatch(&self, what: &str, number: u32) -> Option<String> {
         match self {
-            Turns::Listed(turns) if turns.contains(&turn) => None,
-            Turns::Listed(turns) => {
-                Some(format!("for turn {}", turns.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")))
+            Turns::Listed(numbers) if numbers.contains(&number) => None,
+            Turns::Listed(numbers) => {
+                let listed: Vec<String> = numbers.iter().map(u32::to_string).collect();
+                Some(format!("for {what} {}", listed.join(", ")))
             }
-            Turns::Between(from, to) if (*from..=*to).contains(&turn) => None,
-            Turns::Between(from, u32::MAX) => Some(format!("for turns from {from}")),
-            Turns::Between(from, to) => Some(format!("for turns {from} to {to}")),
+            Turns::Between(from, to) if (*from..=*to).contains(&number) => None,
+            Turns::Between(from, u32::MAX) => Some(format!("for {what}s from {from}")),
+            Turns::Between(from, to) => Some(format!("for {what}s {from} to {to}")),
         }
     }
 }

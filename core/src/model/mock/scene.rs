@@ -9,12 +9,14 @@ use serde_json::Value as JsonValue;
 use std::collections::BTreeSet;
 
 /// Variables every template has; `match` is the rule's.
-pub(super) const VARIABLES: [&str; 11] = [
+pub(super) const VARIABLES: [&str; 13] = [
     "context",
+    "earlier",
     "instruction",
     "last",
     "latest",
     "match",
+    "message",
     "prompt",
     "results",
     "role",
@@ -27,12 +29,16 @@ pub(super) const VARIABLES: [&str; 11] = [
 pub(super) struct Scene<'r> {
     /// Kind of the child that asks.
     pub(super) role: Role,
-    /// Number of this model call in the run, from 1.
+    /// Number of this model call in its turn, from 1.
     pub(super) turn: u32,
+    /// Number of the message that the turn answers, from 1; the instruction is the first.
+    pub(super) message: u32,
     /// The last user message.
     pub(super) text: &'r str,
-    /// Every tool result so far, in order.
+    /// Every tool result of the turn so far, in order.
     pub(super) results: Vec<Seen>,
+    /// Those of the turns before.
+    earlier: Vec<Seen>,
     request: &'r ModelRequest,
     /// How many of `results` came since the model last spoke.
     latest: usize,
@@ -62,9 +68,13 @@ impl<'r> Scene<'r> {
     pub(super) fn of(request: &'r ModelRequest, role: Role) -> Scene<'r> {
         let mut text = "";
         let mut results = Vec::new();
+        let mut earlier = Vec::new();
         let mut latest = 0;
         let mut calls = [].as_slice();
-        for message in &request.messages {
+        for (index, message) in request.messages.iter().enumerate() {
+            if index == request.begins {
+                earlier = std::mem::take(&mut results);
+            }
             latest = 0;
             match message.as_ref() {
                 Message::User(said) => text = said,
@@ -78,7 +88,7 @@ impl<'r> Scene<'r> {
                 }
             }
         }
-        Scene { role, turn: request.step, text, results, request, latest }
+        Scene { role, turn: request.step, message: request.turn, text, results, earlier, request, latest }
     }
 
     /// The registry name of a wire name that the model used.
@@ -100,10 +110,12 @@ impl<'r> Scene<'r> {
         let latest = &self.results[self.results.len() - self.latest..];
         Value::from_pairs([
             ("context", Value::from(Serde(context))),
+            ("earlier", Value::from(Serde(&self.earlier))),
             ("instruction", Value::from(instruction)),
             ("last", Value::from(Serde(self.results.last()))),
             ("latest", Value::from(Serde(latest))),
             ("match", matched),
+            ("message", Value::from(self.message)),
             ("prompt", Value::from(self.text)),
             ("results", Value::from(Serde(&self.results))),
             ("role", Value::from(role_name(self.role))),
@@ -121,7 +133,8 @@ impl<'r> Scene<'r> {
                 format!("last tool result {} from {}", if seen.error { "an error" } else { "ok" }, seen.name)
             }
         };
-        format!("role {}, turn {}, {last}", role_name(self.role), self.turn)
+        let message = if self.message == 1 { String::new() } else { format!("message {}, ", self.message) };
+        format!("role {}, {message}turn {}, {last}", role_name(self.role), self.turn)
     }
 }
 

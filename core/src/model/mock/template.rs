@@ -3,11 +3,12 @@
 //! Owns compiling, the check for unknown variables at load, and evaluation. A template sees the scene and
 //! nothing else: no files, no clock, no other templates. Called by `shape` and `rule`.
 
+use crate::model::mock::used::{self, Used};
 use crate::model::mock::{Problem, filters};
 use crate::preview::preview;
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::ValueKind;
-use minijinja::{AutoEscape, Environment, Error, UndefinedBehavior, Value, context};
+use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior, Value, context};
 use std::collections::BTreeSet;
 
 /// Work of one template: about an instruction or 64 bytes each. A template that needs more fails.
@@ -71,7 +72,9 @@ impl Engine {
             .add_template_owned(path.to_owned(), source.to_owned())
             .map_err(|error| problem(sentence(&error, source)))?;
         let template = self.env.get_template(path).map_err(|error| problem(sentence(&error, source)))?;
-        let unknown = self.unknown(template.undeclared_variables(false), known);
+        let unknown = self
+            .unknown(template.undeclared_variables(false), known)
+            .or_else(|| self.unknown_function(used::in_template(source)));
         match unknown {
             Some(message) => Err(problem(message)),
             None => Ok(Template { path: path.to_owned() }),
@@ -88,7 +91,10 @@ impl Engine {
         let problem = |message| Problem { path: path.to_owned(), message };
         let compiled =
             self.env.compile_expression(source).map_err(|error| problem(sentence(&error, source)))?;
-        match self.unknown(compiled.undeclared_variables(false), known) {
+        let unknown = self
+            .unknown(compiled.undeclared_variables(false), known)
+            .or_else(|| self.unknown_function(used::in_expression(source)));
+        match unknown {
             Some(message) => Err(problem(message)),
             None => Ok(Expression { path: path.to_owned(), source: source.to_owned() }),
         }
@@ -134,6 +140,26 @@ impl Engine {
         let list = |names: &BTreeSet<String>| names.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
         Some(format!("there is no variable {}; there are {}", list(&unknown), list(known)))
     }
+
+    fn unknown_function(&self, used: Vec<Used>) -> Option<String> {
+        let unknown = used.into_iter().find(|used| !is_known(&self.env, used))?;
+        Some(match unknown {
+            Used::Filter(name) => {
+                format!("there is no filter {name}; there are minijinja's, fromjson and shell_quote")
+            }
+            Used::Test(name) => format!("there is no test {name}; there are minijinja's"),
+        })
+    }
+}
+
+/// Whether the engine knows this filter or test: it is tried on nothing, which has no effect.
+fn is_known(env: &Environment<'_>, used: &Used) -> bool {
+    let (source, unknown) = match used {
+        Used::Filter(name) => (format!("none|{name}"), ErrorKind::UnknownFilter),
+        Used::Test(name) => (format!("none is {name}"), ErrorKind::UnknownTest),
+    };
+    let tried = env.compile_expression(&source).and_then(|compiled| compiled.eval(()));
+    !tried.is_err_and(|error| error.kind() == unknown)
 }
 
 /// `base` with more variables on top.

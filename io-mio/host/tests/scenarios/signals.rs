@@ -2,7 +2,7 @@
 
 use crate::harness::{Part, Scenario, skip};
 use agentd_core::event::SupervisorSignal;
-use agentd_host::signals::{Signals, reset_inherited};
+use agentd_host::signals::{Signals, hangup_is_ignored, reset_inherited};
 use std::process::{Command, ExitCode};
 
 pub(crate) const SCENARIOS: &[Scenario] = &[
@@ -33,7 +33,9 @@ fn wrapped_part(_: &[String]) -> ExitCode {
     let bit = |signal: i32| 1 << (signal - 1);
     assert_ne!(signals_that_are("SigIgn") & bit(nix::libc::SIGCHLD), 0, "the wrapper works");
     assert_ne!(signals_that_are("SigBlk"), 0, "the wrapper works");
+    assert!(hangup_is_ignored().expect("it can be asked"), "before it is forgotten");
     reset_inherited().expect("the mask is set");
+    assert!(!hangup_is_ignored().expect("it can be asked"));
     assert_eq!(signals_that_are("SigIgn"), bit(nix::libc::SIGPIPE), "only what Rust ignores is ignored");
     assert_ne!(signals_that_are("SigCgt") & bit(nix::libc::SIGSEGV), 0, "Rust's own handlers stay");
     assert_eq!(signals_that_are("SigBlk"), 0);
@@ -60,4 +62,9 @@ fn read() {
     send(rustix::process::Signal::INT);
     assert_eq!(signals.read().expect("read works"), Some(SupervisorSignal::Int));
     assert_eq!(signals.read().expect("read works"), None);
+    let mut deaf = signals.without_hangup();
+    send(rustix::process::Signal::HUP);
+    send(rustix::process::Signal::TERM);
+    assert_eq!(deaf.read().expect("read works"), Some(SupervisorSignal::Term));
+    assert_eq!(deaf.read().expect("read works"), None);
 }

@@ -32,17 +32,13 @@ impl Bounds {
         let knobs = &plan.knobs;
         let mut faults = Duration::from_millis(200 + 40 * knobs.jitter_ms);
         let mut longest = [0; 4];
-        let mut tries = 1;
+        let mut fails = 0;
         for fault in &plan.faults {
             match fault {
                 Fault::SpawnSlow { ms, .. } => faults += Duration::from_millis(*ms),
                 // Two on the same write add up.
                 Fault::StoreSlow { ms, .. } => longest[0] += ms,
-                Fault::StoreFails { times, .. } => {
-                    // The core's own pauses between tries.
-                    longest[1] += (0..*times).map(|i| (500 << i.min(6)).min(30_000)).sum::<u64>();
-                    tries += times;
-                }
+                Fault::StoreFails { times, .. } => fails += times,
                 Fault::ExitLate { ms, .. } => longest[2] = longest[2].max(*ms),
                 Fault::ReadLate { ms, .. } => longest[3] = longest[3].max(*ms),
                 Fault::SpawnFails { .. } => faults += Duration::from_millis(400),
@@ -55,7 +51,9 @@ impl Bounds {
                 | Fault::Signal { .. } => {}
             }
         }
-        longest[0] *= tries;
+        // The core's own pauses between tries. Two faults may follow upon each other and hit the same record.
+        longest[1] = (0..fails).map(|i| (500 << i.min(6)).min(30_000)).sum();
+        longest[0] *= u64::from(1 + fails);
         let dying = plan.scripts.iter().map(|s| s.nature.dying_ms).max().unwrap_or(0);
         faults += Duration::from_millis(longest.iter().sum::<u64>() + dying);
         let stubborn = plan.scripts.iter().flat_map(|s| s.all_steps()).any(|step| match step {

@@ -59,8 +59,11 @@ fn all_mistakes_are_told_at_once_with_their_paths() {
         "{seen:#?}"
     );
     let all = seen.join("\n");
-    assert!(all.contains("there is no variable result; there are context, instruction, last"), "{all}");
-    assert!(all.contains("accepted are name, role, turn, text, last, when, reply"), "{all}");
+    assert!(
+        all.contains("there is no variable result; there are context, earlier, instruction, last"),
+        "{all}"
+    );
+    assert!(all.contains("accepted are name, role, message, turn, text, last, when, reply"), "{all}");
 }
 
 #[test]
@@ -75,6 +78,26 @@ fn what_is_no_playbook_at_all_is_told() {
         let error = Playbook::from_json(json.as_bytes()).unwrap_err().to_string();
         assert!(error.starts_with(want), "{error}");
     }
+}
+
+#[test]
+fn filters_and_tests_that_there_are_not_are_told_when_the_playbook_is_read() {
+    let read = |reply: serde_json::Value| Playbook::from_value(&json!({ "rules": [{ "reply": reply }] }));
+    for (reply, want) in [
+        (json!({ "text": "{{ turn | no_such }}" }), "rules[0].reply.text: there is no filter no_such"),
+        (json!({ "text": "n: {{ turn | no_such(1) }}" }), "there is no filter no_such"),
+        (json!({ "text": "{% filter no_such %}x{% endfilter %}" }), "there is no filter no_such"),
+        (json!({ "text": "{% if turn is not no_such %}x{% endif %}" }), "there is no test no_such"),
+        (
+            json!({ "tool_calls": [{ "name": "t", "for": "results | no_such" }] }),
+            "tool_calls[0].for: there is no filter",
+        ),
+    ] {
+        let said = read(reply).unwrap_err().to_string();
+        assert!(said.contains(want), "wanted {want:?} in {said:?}");
+    }
+    let fine = "{{ 'a|no_such' | upper | shell_quote }}{{ turn is divisibleby(2) }}{{ results | selectattr('error') | list }}";
+    assert!(read(json!({ "text": fine })).is_ok());
 }
 
 #[test]
@@ -110,7 +133,6 @@ fn a_template_that_fails_names_its_rule_and_key() {
         (json!({ "text": "line\n{{ last.value.b.c }}" }), "in line 2: `{{ last.value.b.c }}`"),
         (json!({ "text": "{{ [last.value.b] }}" }), "holds something"),
         (json!({ "text": "{{ results[7].value }}" }), "rules[0].reply.text: undefined value"),
-        (json!({ "text": "{{ 1 | no_such }}" }), "unknown filter"),
         (json!({ "text": "{{ 'x' | fromjson }}" }), "is not JSON"),
         (json!({ "usage": { "input": "{{ 'x' }}" } }), "rules[0].reply.usage.input: it came out as \"x\""),
         (

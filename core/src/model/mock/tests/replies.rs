@@ -195,7 +195,7 @@ fn usage_delay_finish_and_errors_are_as_written() {
     }
     for kind in ModelErrorKind::ALL {
         let reply = json!({ "error": { "kind": kind.name(), "message": "for {{ prompt }}" } });
-        assert_eq!(answer(reply, &request), Err(ModelError { kind, message: "for abc".to_owned() }));
+        assert_eq!(answer(reply, &request), Err(ModelError::new(kind, "for abc")));
     }
     let book = playbook(json!([{ "reply": { "text": "x", "delay": "250ms" } }]));
     assert_eq!(book.reply(&request, Role::Worker).delay, Duration::from_millis(250));
@@ -208,4 +208,33 @@ fn the_same_request_always_gets_the_same_reply() {
     );
     let request = request("x");
     assert_eq!(book.reply(&request, Role::Worker), book.reply(&request, Role::Worker));
+}
+
+/// A warm child's messages: model calls and results are counted within each.
+#[test]
+fn a_message_begins_the_count_of_turns_and_results_anew() {
+    let rules = playbook(json!([
+        { "message": 1, "turn": 2, "reply": { "text": "first, {{ results | length }} results" } },
+        { "message": { "from": 2, "to": 3 }, "last": "none",
+          "reply": { "text": "{{ message }}.{{ turn }} {{ text }}: {{ earlier | length }} {{ earlier[0].text }} {{ instruction }}" } },
+        { "message": [2], "reply": { "text": "{{ last.text }}, {{ latest | length }} of {{ results | length }}" } },
+    ]));
+    let said = |request: &ModelRequest| rules.reply(request, Role::Subagent).reply;
+    let first = step(request("begin"), &[("files_grep", json!({}), "old", false)]);
+    assert_eq!(said(&first).unwrap().text.unwrap(), "first, 1 results");
+    let mut second = first;
+    second.messages.push(Arc::new(Message::Assistant { text: Some("done".to_owned()), calls: Vec::new() }));
+    second.begins = second.messages.len();
+    second.messages.push(Arc::new(Message::User("again".to_owned())));
+    (second.step, second.turn) = (1, 2);
+    assert_eq!(said(&second).unwrap().text.unwrap(), "2.1 again: 1 old begin");
+    let mut second = step(second, &[("files_grep", json!({}), "new", false)]);
+    assert_eq!(said(&second).unwrap().text.unwrap(), "new, 1 of 1");
+    second.turn = 4;
+    let why = said(&second).unwrap_err().message;
+    for part in
+        ["(role subagent, message 4, turn 2, ", "rules[0]: for message 1;", "rules[1]: for messages 2 to 3;"]
+    {
+        assert!(why.contains(part), "no {part:?} in {why}");
+    }
 }

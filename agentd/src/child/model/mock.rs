@@ -1,32 +1,11 @@
-//! The thread that asks the model.
-//!
-//! Owns the connection (so far: the scripted playbook) and the waits in a call, which an order to abandon ends at
-//! once. It answers every call that is not abandoned; the loop tells a late answer by its number. One call is open
-//! at a time: the loop never asks for two.
+//! A model that is a playbook: no network, and delays as written.
 
-use super::inbox::Inbox;
-use agentd_core::model::ModelRequest;
+use super::{Inbox, Order};
 use agentd_core::model::mock::Playbook;
 use agentd_core::time::Duration;
 use agentd_core::wire::message::Role;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::Instant;
-
-/// What the main thread asks for.
-pub(super) enum Order {
-    /// One model call.
-    Call {
-        /// The loop's number of it.
-        call: u64,
-        /// What to ask.
-        request: Box<ModelRequest>,
-    },
-    /// Nobody waits for this call any more.
-    Abandon {
-        /// The loop's number of it.
-        call: u64,
-    },
-}
 
 /// The thread's state.
 pub(super) struct Connection {
@@ -37,10 +16,14 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// A connection and where its orders go.
-    pub(super) fn new(playbook: Playbook, role: Role, inbox: Sender<Inbox>) -> (Connection, Sender<Order>) {
-        let (sender, orders) = channel();
-        (Connection { playbook, role, orders, inbox }, sender)
+    /// A connection that takes these orders.
+    pub(super) fn new(
+        playbook: Playbook,
+        role: Role,
+        orders: Receiver<Order>,
+        inbox: Sender<Inbox>,
+    ) -> Connection {
+        Connection { playbook, role, orders, inbox }
     }
 
     /// Serves orders until the main thread is gone.
@@ -67,7 +50,7 @@ impl Connection {
             match self.orders.recv_timeout(left) {
                 Ok(Order::Abandon { call: abandoned }) if abandoned == call => return false,
                 // An order about an earlier call changes nothing; a second call at a time is never asked for.
-                Ok(Order::Abandon { .. } | Order::Call { .. }) => {}
+                Ok(Order::Abandon { .. } | Order::Call { .. } | Order::Ended { .. }) => {}
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return false,
             }

@@ -1,0 +1,200 @@
+//! One attempt at a model call: a thread of its own that dials, asks and reads.
+//!
+//! Owns the connection and when it last said something that means anything. Whoever waits for it may shut it at any
+//! time, whatever it is doing: its thread then ends by itself, and what it still says has no listener. (A name that
+//! is being resolved and a connection that is being made end at their own time limits.)
+
+use super::dial::{self, Trust};
+use super::{Order, secrets};
+use crate::child::clock::Clock;
+use agentd_core::limits::REFUSAL_BYTES;
+use agentd_core::model::api::Reader;
+use agentd_core::model::http::{self, HttpRequest};
+use agentd_core::model::refusal::refusal;
+use agentd_core::model::{ModelError, ModelErrorKind, Reply};
+use agentd_core::preview::preview;
+use agentd_core::time::Instant;
+use std::io::Read;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
+use ureq::Agent;
+use ureq::http::{HeaderName, HeaderValue, Request, Response};
+
+const READ_BYTES: usize = 16 * 1024;
+
+/// What an attempt needs.
+pub(super) struct Ask {
+    pub(super) number: u64,
+    /// The endpoint's base address.
+    pub(super) base: String,
+    pub(super) request: HttpRequest,
+    pub(super) reader: Reader,
+    /// What no error may quote.
+    pub(super) secrets: Vec<String>,
+    pub(super) trust: Arc<Trust>,
+    pub(super) clock: Clock,
+    pub(super) back: Sender<Order>,
+}
+
+/// The waiting side's half.
+#[derive(Clone)]
+pub(super) struct Attempt {
+    pub(super) number: u64,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    /// When something that means anything last came, in nanoseconds of the child's clock.
+    last_sign: AtomicU64,
+    /// Events that meant something.
+    events: AtomicU64,
+    line: Mutex<Line>,
+}
+
+enum Line {
+    /// Not dialled yet.
+    Idle,
+    Open(Agent),
+    Shut,
+}
+
+impl Attempt {
+    /// An attempt and its thread's body.
+    pub(super) fn new(ask: Ask) -> (Attempt, impl FnOnce() + Send) {
+        let shared = Arc::new(Shared {
+            last_sign: AtomicU64::new(ask.clock.now().nanos()),
+            events: AtomicU64::new(0),
+            line: Mutex::new(Line::Idle),
+        });
+        let attempt = Attempt { number: ask.number, shared };
+        let own = attempt.clone();
+        let body = move || {
+            let (number, back, secrets) = (ask.number, ask.back.clone(), ask.secrets.clone());
+            let outcome = own.run(ask).map_err(|mut error| {
+                error.message = secrets::mask(error.message, &secrets);
+                error
+            });
+            // Without a receiver the process is ending.
+            let _ended = back.send(Order::Ended { attempt: number, outcome });
+        };
+        (attempt, body)
+    }
+
+    /// When something that means anything last came; at first, when it began.
+    pub(super) fn last_sign(&self) -> Instant {
+        Instant::from_nanos(self.shared.last_sign.load(Ordering::Relaxed))
+    }
+
+    /// Events so far that meant something.
+    pub(super) fn events(&self) -> u64 {
+        self.shared.events.load(Ordering::Relaxed)
+    }
+
+    /// Ends it, whatever it is doing.
+    pub(super) fn shut(&self) {
+        let mut line = self.shared.line.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Line::Open(agent) = std::mem::replace(&mut *line, Line::Shut) {
+            agent.shutdown();
+        }
+    }
+
+    fn run(&self, ask: Ask) -> Result<Reply, ModelError> {
+        let url = http::url(&ask.base, &ask.request.path);
+        let request = built(&url, ask.request)?;
+        let agent = ask.trust.agent(&url)?;
+        self.open(agent.clone())?;
+        let response = agent.run(request).map_err(dial::failure)?;
+        self.sign(ask.clock, 0);
+        match response.status().as_u16() {
+            200..=299 => self.read(response, ask.reader, ask.clock),
+            status => Err(refused(status, response)),
+        }
+    }
+
+    /// Makes the agent known to [`Attempt::shut`]. One that was shut before is not dialled at all.
+    fn open(&self, agent: Agent) -> Result<(), ModelError> {
+        let mut line = self.shared.line.lock().unwrap_or_else(PoisonError::into_inner);
+        match *line {
+            Line::Shut => Err(ModelError::new(ModelErrorKind::Unreachable, "the attempt was given up")),
+            Line::Idle | Line::Open(_) => {
+                *line = Line::Open(agent);
+                Ok(())
+            }
+        }
+    }
+
+    fn read(
+        &self,
+        response: Response<ureq::Body>,
+        mut reader: Reader,
+        clock: Clock,
+    ) -> Result<Reply, ModelError> {
+        if let Some(coding) = header(&response, "content-encoding").filter(|c| c != "identity") {
+            let message =
+                format!("the answer is compressed ({}), which was not asked for", preview(coding, 40));
+            return Err(ModelError::new(ModelErrorKind::Malformed, message));
+        }
+        let mut body = response.into_body().into_reader();
+        let mut bytes = [0; READ_BYTES];
+        while !reader.is_done() {
+            match body.read(&mut bytes) {
+                Ok(0) => break,
+                Ok(n) => {
+                    let events = reader.push(&bytes[..n]);
+                    if events > 0 {
+                        self.sign(clock, events);
+                    }
+                }
+                Err(error) => return Err(dial::broken(&error)),
+            }
+        }
+        reader.finish()
+    }
+
+    fn sign(&self, clock: Clock, events: usize) {
+        self.shared.last_sign.store(clock.now().nanos(), Ordering::Relaxed);
+        self.shared.events.fetch_add(u64::try_from(events).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+}
+
+/// The request with its headers checked here, so that an error names the header and never shows its value.
+fn built(url: &str, request: HttpRequest) -> Result<Request<Vec<u8>>, ModelError> {
+    let rejected = |message: String| ModelError::new(ModelErrorKind::Rejected, message);
+    let mut built = Request::post(url)
+        .body(request.body)
+        .map_err(|_| rejected("the address is no URL that can be dialled".to_owned()))?;
+    for (name, value) in &request.headers {
+        let shown = preview(name, 80);
+        let name = HeaderName::from_bytes(name.as_bytes())
+            .map_err(|_| rejected(format!("`{shown}` is no name that a header can have")))?;
+        let mut value = HeaderValue::from_str(value).map_err(|_| {
+            rejected(format!(
+                "the value of the header `{shown}` has a character that no header can have (a line end, perhaps)"
+            ))
+        })?;
+        value.set_sensitive(true);
+        built.headers_mut().insert(name, value);
+    }
+    Ok(built)
+}
+
+/// What the provider says with its refusal, as much of it as comes.
+fn refused(status: u16, mut response: Response<ureq::Body>) -> ModelError {
+    let mut body = Vec::new();
+    let bound = u64::try_from(REFUSAL_BYTES).unwrap_or(u64::MAX);
+    // A refusal that breaks off is still one.
+    let _cut = response.body_mut().as_reader().take(bound).read_to_end(&mut body);
+    refusal(status, |name| header(&response, name), &body, wall_ms())
+}
+
+fn header(response: &Response<ureq::Body>, name: &str) -> Option<String> {
+    response.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)
+}
+
+/// The wall clock, in milliseconds since 1970.
+pub(super) fn wall_ms() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,72 @@
+//! The thread that asks the model.
+//!
+//! Owns the connection, a scripted playbook ([`mock`]) or a provider's endpoints ([`remote`]), and the waits in a
+//! call, which an order to abandon ends at once. It answers every call that is not abandoned; the loop tells a late
+//! answer by its number. One call is open at a time: the loop never asks for two. Made by the session.
+
+mod attempt;
+mod dial;
+mod mock;
+mod remote;
+mod secrets;
+
+use super::clock::Clock;
+use super::inbox::{self, Inbox};
+use agentd_core::model::api::Api;
+use agentd_core::model::mock::Playbook;
+use agentd_core::model::{ModelError, ModelRequest, Reply};
+use agentd_core::wire::message::{Dialect, FailKind, Spawn};
+use std::sync::mpsc::{Sender, channel};
+
+/// What the thread is told.
+pub(super) enum Order {
+    /// One model call.
+    Call {
+        /// The loop's number of it.
+        call: u64,
+        /// What to ask.
+        request: Box<ModelRequest>,
+    },
+    /// Nobody waits for this call any more.
+    Abandon {
+        /// The loop's number of it.
+        call: u64,
+    },
+    /// An attempt's own thread: it has ended.
+    Ended {
+        /// The attempt's number.
+        attempt: u64,
+        /// What came of it.
+        outcome: Result<Reply, ModelError>,
+    },
+}
+
+/// Starts the thread. Nothing is dialled, and no certificate read, before the first call.
+///
+/// # Errors
+/// The connection cannot be used, or the kernel gives no thread: one sentence.
+pub(super) fn open(
+    spawn: &Spawn,
+    clock: Clock,
+    inbox: &Sender<Inbox>,
+) -> Result<Sender<Order>, (FailKind, String)> {
+    let (sender, orders) = channel();
+    let body: Box<dyn FnOnce() + Send> = match (&spawn.model.dialect, Api::of(&spawn.model.dialect)) {
+        (Dialect::Mock(playbook), _) => {
+            let playbook = Playbook::from_json(playbook)
+                .map_err(|e| (FailKind::Spawn, format!("the playbook cannot be used: {e}")))?;
+            let connection = mock::Connection::new(playbook, spawn.role, orders, inbox.clone());
+            Box::new(move || connection.run())
+        }
+        (_, Some((api, remote))) if !remote.endpoints.is_empty() => {
+            let line = remote::Line { orders, back: sender.clone(), inbox: inbox.clone(), clock };
+            let mut connection = remote::Connection::new(api, remote.clone(), spawn.mode, line);
+            Box::new(move || connection.run())
+        }
+        (Dialect::Openai(_) | Dialect::Anthropic(_), _) => {
+            return Err((FailKind::Spawn, "the model connection has no endpoint".to_owned()));
+        }
+    };
+    inbox::thread("model".into(), inbox.clone(), body).map_err(|error| (FailKind::Internal, error))?;
+    Ok(sender)
+}

@@ -1,0 +1,228 @@
+//! A model behind a provider's endpoints.
+//!
+//! Owns the call in hand: its attempts one after another, the waits between them, and the watch over a stream that
+//! falls silent (S15.4). The policy is the core's; here it is obeyed. Refuses to outlast an order to abandon: that
+//! shuts the connection, or ends the wait, at once (S7.9).
+
+use super::attempt::{Ask, Attempt, wall_ms};
+use super::dial::Trust;
+use super::{Inbox, Order, secrets};
+use crate::child::clock::Clock;
+use crate::child::inbox;
+use agentd_core::model::api::Api;
+use agentd_core::model::http::host;
+use agentd_core::model::retry::{Next, Retry};
+use agentd_core::model::{ModelError, ModelErrorKind, ModelRequest, Reply};
+use agentd_core::time::{Duration, Instant};
+use agentd_core::wire::message::{Event, Mode, Remote};
+use std::collections::BTreeMap;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+
+/// What joins the thread to the others.
+pub(super) struct Line {
+    pub(super) orders: Receiver<Order>,
+    /// Where attempts report: the same queue as the orders, so that one wait serves both.
+    pub(super) back: Sender<Order>,
+    pub(super) inbox: Sender<Inbox>,
+    pub(super) clock: Clock,
+}
+
+/// The thread's state.
+pub(super) struct Connection {
+    api: Api,
+    remote: Remote,
+    retry: Retry,
+    trust: Arc<Trust>,
+    line: Line,
+    /// Attempts begun.
+    attempts: u64,
+}
+
+/// How a wait ended early.
+struct Abandoned;
+
+impl Connection {
+    /// A connection that nothing was asked of yet. A warm run rides it out when every endpoint is down (S7.10).
+    pub(super) fn new(api: Api, remote: Remote, mode: Mode, line: Line) -> Connection {
+        let patient = match mode {
+            Mode::Warm => true,
+            Mode::Sync | Mode::Async | Mode::Detached => false,
+        };
+        // The hasher is seeded by the operating system: enough to keep children apart.
+        let seed = RandomState::new().hash_one(std::process::id());
+        let retry = Retry::new(remote.endpoints.len(), patient, seed);
+        Connection { api, remote, retry, trust: Arc::default(), line, attempts: 0 }
+    }
+
+    /// Serves orders until the process ends.
+    pub(super) fn run(&mut self) {
+        while let Ok(order) = self.line.orders.recv() {
+            // What is to be abandoned here has been answered already, and attempts that end have been given up.
+            let Order::Call { call, request } = order else { continue };
+            if let Ok(reply) = self.call(call, &request) {
+                // Without a receiver the process is ending.
+                let _ended = self.line.inbox.send(Inbox::Model { call, reply });
+            }
+        }
+    }
+
+    fn call(&mut self, call: u64, request: &ModelRequest) -> Result<Result<Reply, ModelError>, Abandoned> {
+        let mut endpoint = self.retry.begin(self.line.clock.now());
+        let mut said = BTreeMap::new();
+        loop {
+            let error = match self.attempt(call, endpoint, request)? {
+                Ok(reply) => {
+                    self.retry.answered();
+                    return Ok(Ok(reply));
+                }
+                Err(error) => error,
+            };
+            if self.api.learn(&error) {
+                self.note(endpoint, endpoint, &error, Duration::ZERO);
+                continue;
+            }
+            let now = self.line.clock.now();
+            let next = self.retry.after(&error, now);
+            said.insert(endpoint, error.message.clone());
+            match next {
+                Next::GiveUp => return Ok(Err(self.failed(&said, error))),
+                Next::Again { endpoint: next, at } => {
+                    self.note(endpoint, next, &error, at.since(now));
+                    self.wait(call, at)?;
+                    endpoint = next;
+                }
+            }
+        }
+    }
+
+    /// One attempt, watched: who only keeps the connection alive is silent.
+    fn attempt(
+        &mut self,
+        call: u64,
+        endpoint: usize,
+        request: &ModelRequest,
+    ) -> Result<Result<Reply, ModelError>, Abandoned> {
+        self.attempts += 1;
+        let target = &self.remote.endpoints[endpoint];
+        let (attempt, body) = Attempt::new(Ask {
+            number: self.attempts,
+            base: target.url.clone(),
+            request: self.api.request(&self.remote, target, request),
+            reader: self.api.reader(),
+            secrets: secrets::of(&self.remote, target),
+            trust: Arc::clone(&self.trust),
+            clock: self.line.clock,
+            back: self.line.back.clone(),
+        });
+        if let Err(why) = inbox::thread("model attempt".into(), self.line.inbox.clone(), body) {
+            return Ok(Err(ModelError::new(ModelErrorKind::Unreachable, why)));
+        }
+        let silence = Duration::from_millis(self.remote.timeout_ms);
+        loop {
+            let until = attempt.last_sign() + silence;
+            match self.next(call, until, &attempt)? {
+                Some(outcome) => return Ok(outcome),
+                None if attempt.last_sign() + silence <= self.line.clock.now() => {
+                    attempt.shut();
+                    return Ok(Err(silent(silence, attempt.events())));
+                }
+                // Something came meanwhile.
+                None => {}
+            }
+        }
+    }
+
+    /// What comes of the attempt; `None` when `until` is reached first.
+    fn next(
+        &self,
+        call: u64,
+        until: Instant,
+        attempt: &Attempt,
+    ) -> Result<Option<Result<Reply, ModelError>>, Abandoned> {
+        loop {
+            match self.line.orders.recv_timeout(self.line.clock.until(until)) {
+                Ok(Order::Ended { attempt: number, outcome }) if number == attempt.number => {
+                    return Ok(Some(outcome));
+                }
+                Ok(Order::Abandon { call: abandoned }) if abandoned == call => {
+                    attempt.shut();
+                    return Err(Abandoned);
+                }
+                // Of earlier calls and attempts; a second call at a time is never asked for.
+                Ok(Order::Ended { .. } | Order::Abandon { .. } | Order::Call { .. }) => {}
+                Err(RecvTimeoutError::Timeout) => return Ok(None),
+                Err(RecvTimeoutError::Disconnected) => return Err(Abandoned),
+            }
+        }
+    }
+
+    /// Waits until `at`, and tells the loop for what.
+    fn wait(&self, call: u64, at: Instant) -> Result<(), Abandoned> {
+        let wait = self.line.clock.until(at);
+        if wait.is_zero() {
+            return Ok(());
+        }
+        let until_ms = wall_ms().saturating_add(u64::try_from(wait.as_millis()).unwrap_or(u64::MAX));
+        self.tell(Inbox::ModelWaits { call, until_ms: Some(until_ms) });
+        loop {
+            match self.line.orders.recv_timeout(self.line.clock.until(at)) {
+                Ok(Order::Abandon { call: abandoned }) if abandoned == call => return Err(Abandoned),
+                Ok(Order::Ended { .. } | Order::Abandon { .. } | Order::Call { .. }) => {}
+                Err(RecvTimeoutError::Timeout) => break,
+                Err(RecvTimeoutError::Disconnected) => return Err(Abandoned),
+            }
+        }
+        self.tell(Inbox::ModelWaits { call, until_ms: None });
+        Ok(())
+    }
+
+    /// The error of a call that is given up: what each endpoint said last, and how often it was tried.
+    fn failed(&self, said: &BTreeMap<usize, String>, last: ModelError) -> ModelError {
+        let each: Vec<String> =
+            said.iter().map(|(endpoint, message)| format!("{}: {message}", self.host(*endpoint))).collect();
+        let tried = match self.retry.attempts() {
+            0 | 1 => String::new(),
+            attempts => format!(" ({attempts} attempts)"),
+        };
+        ModelError { message: format!("{}{tried}", each.join("; ")), ..last }
+    }
+
+    /// Tells people that the call is tried again.
+    fn note(&self, endpoint: usize, next: usize, error: &ModelError, wait: Duration) {
+        let fields = [
+            ("attempt", self.retry.attempts().to_string()),
+            ("endpoint", self.host(endpoint)),
+            ("next", self.host(next)),
+            ("kind", error.kind.name().to_owned()),
+            ("error", error.message.clone()),
+            ("wait_ms", wait.as_millis().to_string()),
+        ];
+        self.tell(Inbox::ModelEvent(Event {
+            level: "warn".to_owned(),
+            name: "model.retry".to_owned(),
+            fields: fields.into_iter().map(|(key, value)| (key.to_owned(), value)).collect(),
+        }));
+    }
+
+    fn tell(&self, message: Inbox) {
+        // Without a receiver the process is ending.
+        let _ended = self.line.inbox.send(message);
+    }
+
+    fn host(&self, endpoint: usize) -> String {
+        agentd_core::preview::preview(host(&self.remote.endpoints[endpoint].url), 200)
+    }
+}
+
+fn silent(silence: Duration, events: u64) -> ModelError {
+    let seconds = silence.as_secs_f64();
+    let message = match events {
+        0 => format!("no answer within {seconds} s (the model's timeout)"),
+        _ => format!(
+            "the stream fell silent: nothing for {seconds} s after {events} events (the model's timeout)"
+        ),
+    };
+    ModelError::new(ModelErrorKind::Unreachable, message)
+}

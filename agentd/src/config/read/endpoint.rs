@@ -1,0 +1,227 @@
+//! Base addresses of providers, and the headers that go to them. Refuses what would send a key over an open wire
+//! or put one where it is logged.
+
+use super::super::problem::{Code, Problem};
+use super::super::values::text_of;
+use super::Reader;
+use super::model::{Section, default_address};
+use agentd_core::preview::preview;
+use agentd_core::wire::message::Endpoint;
+use http::Uri;
+use http::uri::Authority;
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+/// Bytes of an address in a message.
+const SHOWN_BYTES: usize = 200;
+
+/// Paths that a dialect appends itself.
+const OF_DIALECTS: [&str; 5] =
+    ["/v1/messages", "/messages", "/chat/completions", "/completions", "/responses"];
+
+/// What is wrong with an address, and what to do.
+struct Fault {
+    message: String,
+    hint: String,
+}
+
+impl Reader<'_> {
+    /// The endpoints of a section, without tokens; the provider's own when none is written. `None` when one is at
+    /// fault.
+    pub(super) fn addresses(&mut self, section: &Section<'_, '_>, dialect: &str) -> Option<Vec<Endpoint>> {
+        let values = section.values;
+        let path = format!("{}.endpoints", section.path);
+        if !values.has("endpoints") {
+            let address = default_address(dialect)?;
+            return Some(vec![Endpoint { url: address.to_owned(), token: None }]);
+        }
+        let nodes = values.list("endpoints");
+        if nodes.is_empty() {
+            // What is no list was found at fault.
+            if let Some(node) = values.written("endpoints").filter(|node| node.is_list()) {
+                let problem = Problem::at(&node.place, &path, Code::InvalidValue, "names no endpoint");
+                self.problems.push(problem.hint("write one, or remove the key for the provider's own"));
+            }
+            return None;
+        }
+        let mut endpoints = Vec::new();
+        for (index, node) in nodes.iter().enumerate() {
+            let Some(text) = text_of(node).filter(|text| !text.contains('\0')) else { continue };
+            match address(&text) {
+                Ok(url) => endpoints.push(Endpoint { url, token: None }),
+                Err(Fault { message, hint }) => {
+                    let path = format!("{path}[{index}]");
+                    let problem = Problem::at(&node.place, &path, Code::InvalidValue, message);
+                    let accepted =
+                        "https://HOST, or http://127.0.0.1:PORT, with a path if the server has one";
+                    self.problems.push(problem.accepted(accepted).hint(hint));
+                }
+            }
+        }
+        (endpoints.len() == nodes.len()).then_some(endpoints)
+    }
+
+    /// The headers of a section, with the paths of secret files absolute.
+    pub(super) fn headers(&mut self, section: &Section<'_, '_>) -> Option<BTreeMap<String, String>> {
+        let mut headers = BTreeMap::new();
+        for (name, node) in section.values.entries("headers") {
+            let path = format!("{}.headers.{name}", section.path);
+            headers.insert(name.to_owned(), self.absolute_reference(node, &path)?);
+        }
+        Some(headers)
+    }
+}
+
+/// Whether an address is that of this machine.
+pub(super) fn is_loopback(url: &str) -> bool {
+    url.parse::<Uri>()
+        .ok()
+        .and_then(|uri| uri.authority().map(|authority| is_own_host(authority.host())))
+        .unwrap_or(false)
+}
+
+fn is_own_host(host: &str) -> bool {
+    let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    bare.eq_ignore_ascii_case("localhost")
+        || bare.parse::<IpAddr>().is_ok_and(|address| address.to_canonical().is_loopback())
+}
+
+/// An address as it is used: without a slash at its end.
+fn address(text: &str) -> Result<String, Fault> {
+    let fault = |message: String, hint: &str| Err(Fault { message, hint: hint.to_owned() });
+    // What is before an @ may be a password, and in a query may be a key: neither is quoted.
+    let seen = if text.contains(['@', '?']) { "it".to_owned() } else { preview(text, SHOWN_BYTES) };
+    if text.contains("{{") {
+        return fault(
+            format!("{seen} refers to a secret"),
+            "keys go into token or headers: addresses are logged",
+        );
+    }
+    if text.contains(['?', '#']) {
+        return fault(
+            format!("{seen} has a query or a fragment"),
+            "give the base address alone; what a gateway needs besides can go into headers",
+        );
+    }
+    let uri: Uri = match text.parse() {
+        Ok(uri) => uri,
+        Err(_) if text.contains('@') => {
+            return fault(
+                "is not an address".to_owned(),
+                "begin with https:// and a host, without a user or a password",
+            );
+        }
+        Err(_) => return fault(format!("{seen:?} is not an address"), "begin with https:// and a host"),
+    };
+    let with_user = uri.authority().is_some_and(|authority| authority.as_str().contains('@'));
+    if with_user {
+        return fault(
+            "holds a user or a password".to_owned(),
+            "remove it; keys go into token or headers, by reference",
+        );
+    }
+    let (Some(scheme), Some(authority)) = (uri.scheme_str(), uri.authority()) else {
+        return fault(
+            format!("{seen} does not begin with https:// and a host"),
+            "write https:// and the host before it",
+        );
+    };
+    if let Some(message) = authority_fault(authority) {
+        return fault(format!("{seen} {message}"), "write HOST or HOST:PORT");
+    }
+    match scheme {
+        "https" => {}
+        "http" if is_own_host(authority.host()) => {}
+        "http" => {
+            return fault(
+                format!("{seen} would send the key and all content unencrypted"),
+                "use https; http is for this machine only (127.0.0.1, [::1], localhost)",
+            );
+        }
+        other => return fault(format!("{other} is no protocol that a model is spoken to with"), "use https"),
+    }
+    let base = text.trim_end_matches('/');
+    if let Some(base) = OF_DIALECTS.iter().find_map(|path| base.strip_suffix(path)) {
+        return fault(format!("{seen} ends in a path that agentd appends itself"), &format!("write {base}"));
+    }
+    Ok(base.to_owned())
+}
+
+fn authority_fault(authority: &Authority) -> Option<&'static str> {
+    let after_host = authority.as_str().strip_prefix(authority.host()).unwrap_or_default();
+    if authority.host().is_empty() {
+        Some("has no host")
+    } else if !after_host.is_empty() && authority.port_u16().is_none_or(|port| port == 0) {
+        Some("has a port that is none")
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_that_can_be_used() {
+        for (text, url, loopback) in [
+            ("https://api.example", "https://api.example", false),
+            ("https://api.example/v1/", "https://api.example/v1", false),
+            ("HTTPS://api.example:8443/a/b//", "HTTPS://api.example:8443/a/b", false),
+            ("http://127.0.0.1:8080/v1", "http://127.0.0.1:8080/v1", true),
+            ("http://127.8.9.1", "http://127.8.9.1", true),
+            ("http://[::1]:1/v1", "http://[::1]:1/v1", true),
+            ("http://LocalHost:11434/v1", "http://LocalHost:11434/v1", true),
+            ("https://example/@cf/v1", "https://example/@cf/v1", false),
+        ] {
+            assert_eq!(address(text).ok().as_deref(), Some(url), "{text}");
+            assert_eq!(is_loopback(url), loopback, "{text}");
+        }
+    }
+
+    #[test]
+    fn addresses_that_cannot_say_why() {
+        for (text, words) in [
+            ("", "not an address"),
+            ("api.example", "does not begin with https://"),
+            ("/v1", "does not begin with https://"),
+            ("api.example/v1", "not an address"),
+            ("https://", "not an address"),
+            ("https:///v1", "not an address"),
+            ("https://:8080", "has no host"),
+            ("https://host:0", "a port that is none"),
+            ("https://host:99999", "a port that is none"),
+            ("https://host:", "a port that is none"),
+            ("https://a b", "not an address"),
+            ("https://ho\nst", "not an address"),
+            ("http://api.example", "unencrypted"),
+            ("http://localhost.example", "unencrypted"),
+            ("http://127.0.0.1.example", "unencrypted"),
+            ("http://10.0.0.1", "unencrypted"),
+            ("ftp://host", "no protocol"),
+            ("https://host?key=1", "query or a fragment"),
+            ("https://host/v1?", "query or a fragment"),
+            ("https://host/#a", "query or a fragment"),
+            ("https://host/{{secret:K}}", "refers to a secret"),
+            ("https://api.openai.com/v1/chat/completions", "appends itself"),
+            ("https://api.anthropic.com/v1/messages/", "appends itself"),
+        ] {
+            let Err(fault) = address(text) else { panic!("{text} is taken") };
+            assert!(fault.message.contains(words), "{text}: {}", fault.message);
+        }
+        for text in [
+            "https://user:canary@host/v1",
+            "http://canary@",
+            "user:canary@host",
+            "https:/user:canary@host",
+            "https://a:canary@b:x@c",
+            "https://host/v1?key=canary",
+            "https://user:canary@host/v1/messages",
+            "ftp://canary@host",
+        ] {
+            let Err(fault) = address(text) else { panic!("{text} is taken") };
+            let said = format!("{} {}", fault.message, fault.hint);
+            assert!(!said.contains("canary"), "{text}: {said}");
+        }
+    }
+}

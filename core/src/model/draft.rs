@@ -1,0 +1,93 @@
+//! A reply while it comes in: text, why it stopped, what it used. Refuses to grow past its bounds. Shared by the
+//! dialects' readers.
+
+use crate::limits::{REPLY_BYTES, REPLY_CALLS};
+use crate::model::{Call, Finish, ModelError, ModelErrorKind, Reply, ReplyUsage};
+
+/// What a call costs of the reply's bound besides its text.
+const CALL_BYTES: usize = 64;
+
+/// What came so far.
+#[derive(Debug, Default)]
+pub(super) struct Draft {
+    text: String,
+    finish: Option<Finish>,
+    usage: ReplyUsage,
+    bytes: usize,
+    calls: usize,
+}
+
+impl Draft {
+    /// More text.
+    pub(super) fn say(&mut self, text: &str) -> Result<(), ModelError> {
+        self.grow(text.len())?;
+        self.text.push_str(text);
+        Ok(())
+    }
+
+    /// Room for one more call.
+    pub(super) fn add_call(&mut self) -> Result<(), ModelError> {
+        self.calls += 1;
+        if self.calls > REPLY_CALLS {
+            return Err(too_big(format!("more than {REPLY_CALLS} tool calls")));
+        }
+        self.grow(CALL_BYTES)
+    }
+
+    /// Room for so many bytes of a call.
+    pub(super) fn grow(&mut self, bytes: usize) -> Result<(), ModelError> {
+        self.bytes = self.bytes.saturating_add(bytes);
+        if self.bytes > REPLY_BYTES {
+            return Err(too_big(format!("more than {REPLY_BYTES} bytes")));
+        }
+        Ok(())
+    }
+
+    /// A reason to stop, if it is one. The last one stands, but that a reply was cut or refused is not taken back.
+    pub(super) fn stop(&mut self, finish: Finish) {
+        if finish != Finish::Missing && !matches!(self.finish, Some(Finish::Length | Finish::Refusal)) {
+            self.finish = Some(finish);
+        }
+    }
+
+    /// What was used so far: counts only rise, so a report that is repeated adds nothing. Whether it is news.
+    pub(super) fn used(&mut self, seen: ReplyUsage) -> bool {
+        let before = self.usage;
+        let usage = &mut self.usage;
+        for (kept, seen) in [
+            (&mut usage.input, seen.input),
+            (&mut usage.output, seen.output),
+            (&mut usage.cached, seen.cached),
+        ] {
+            *kept = (*kept).max(seen);
+        }
+        before != self.usage
+    }
+
+    /// The whole reply.
+    pub(super) fn reply(self, calls: Vec<Call>) -> Reply {
+        let text = (!self.text.is_empty()).then_some(self.text);
+        Reply { text, calls, finish: self.finish.unwrap_or(Finish::Missing), usage: self.usage }
+    }
+}
+
+/// Why a model stopped, by any provider's word for it. Compatible servers mix the words, so there is one table.
+pub(super) fn finish(word: &str) -> Finish {
+    match word {
+        "" => Finish::Missing,
+        "stop" | "end_turn" | "stop_sequence" => Finish::Stop,
+        "tool_calls" | "tool_use" => Finish::ToolCalls,
+        "length" | "max_tokens" | "model_length" | "model_context_window_exceeded" => Finish::Length,
+        "content_filter" | "refusal" => Finish::Refusal,
+        other => Finish::Other(other.to_owned()),
+    }
+}
+
+/// Arguments as the loop is to see them: a tool without parameters is often called with nothing at all.
+pub(super) fn arguments(raw: String) -> String {
+    if raw.trim().is_empty() { "{}".to_owned() } else { raw }
+}
+
+fn too_big(what: String) -> ModelError {
+    ModelError::new(ModelErrorKind::Malformed, format!("the reply has {what}, which no model is asked for"))
+}
