@@ -74,7 +74,7 @@ pub enum Action {
     Note(Note),
     /// A prompt has its answer. Usage is as known now; `Exit` has the final sums.
     Deliver {
-        /// The prompt's number.
+        /// The prompt's number; 0 when nobody asked: the conversation was told of ended runs and has answered.
         prompt: u64,
         /// The worker's result.
         result: Box<ResultObject>,

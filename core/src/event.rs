@@ -21,7 +21,7 @@ pub enum Event {
     },
     /// A person takes a prompt back: its turn ends, or never begins. One that is over already changes nothing.
     TurnCancelled {
-        /// The prompt's number.
+        /// The prompt's number; 0 is the turn in hand that nobody asked for, if there is one.
         prompt: u64,
         /// Why, for the record.
         reason: String,

@@ -107,7 +107,7 @@ pub mod names {
             "model.retry",
             "an attempt at a model call failed and is made again: where, why, and after which wait",
         ),
-        ("prompt.ignored", "a second prompt, or one during a drain"),
+        ("prompt.ignored", "a prompt that a one-shot conversation does not take"),
         ("reload.ignored", "SIGHUP where nothing can be reloaded"),
         ("store.failed", "a record could not be saved; it is tried again"),
         ("subagent.finish", "a run is asked for its result now"),

@@ -142,8 +142,8 @@ fn small_orders() {
     }
 }
 
-/// Two runs each, in the ways they can meet: results, kills, deaths, drains.
-const SMALL: [&str; 6] = [
+/// Two runs each, in the ways they can meet: results, kills, deaths, drains, messages, the queue, a turn taken back.
+const SMALL: [&str; 9] = [
     r#"{"seed": 1, "scripts": [
         {"steps": [{"run": {"script": 1, "mode": "sync"}}, {"run": {"script": 1, "mode": "sync"}}, "collect"]}, {}]}"#,
     r#"{"seed": 2, "scripts": [
@@ -161,4 +161,13 @@ const SMALL: [&str; 6] = [
     r#"{"seed": 6, "knobs": {"depth": 2}, "scripts": [
         {"steps": [{"run": {"script": 1, "mode": "sync", "delegate": true}}, {"kill": {"handle": 1}}, "collect"]},
         {"steps": [{"run": {"script": 2, "mode": "sync"}}, "collect"]}, {}]}"#,
+    r#"{"seed": 7, "scripts": [
+        {"steps": [{"run": {"script": 1, "mode": "warm"}}, {"send": {"handle": 1, "times": 2}}, {"retire": 1}, "collect"]},
+        {}]}"#,
+    r#"{"seed": 8, "knobs": {"breadth": 1, "queue": 1}, "scripts": [
+        {"steps": [{"run": {"script": 1, "mode": "async"}}, {"run": {"script": 1, "mode": "async"}},
+                   {"kill": {"handle": 2}}, "collect"]}, {}]}"#,
+    r#"{"seed": 9, "knobs": {"one_shot": false, "stop_ms": 50}, "scripts": [
+        {"steps": [{"run": {"script": 1, "mode": "sync"}}, "collect"]}, {}],
+        "prompts_ms": [1], "faults": [{"cancel_prompt": {"prompt": 1, "at_ms": 3}}]}"#,
 ];

@@ -6,25 +6,25 @@
 //! (S14.1), and tells a new worker what was said before.
 
 use super::Core;
-use super::catalogue::worker_tools;
-use super::spawn::Plan;
-use crate::action::{Action, Actions, Walls};
-use crate::config::Priority;
+use crate::action::{Action, Actions};
 use crate::id::NodeId;
 use crate::limits;
 use crate::machine::Deadline;
 use crate::note::Level;
-use crate::policy::grant::Grant;
 use crate::record::{Evidence, ResultObject, Status, UsageSum};
 use crate::run::Ending;
 use crate::run::ladder::Push;
 use crate::run::warm::FIRST_TURN;
 use crate::time::Instant;
-use crate::wire::message::{
-    Cancel, ContextMessage, ContextRole, Down, FailKind, Mode, Role, Spawn, Text, VERSION,
-};
+use crate::wire::message::{Cancel, ContextMessage, ContextRole, Down, FailKind, Mode};
 use serde_json::Value;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
+
+/// The number of a turn that nobody asked for.
+const NOTE: u64 = 0;
+
+/// Why a prompt has no turn once a drain has begun.
+const STOPPING: &str = "the daemon is stopping";
 
 /// The root conversation.
 #[derive(Debug)]
@@ -35,11 +35,13 @@ pub(super) struct Conversation {
     /// The number of the last prompt.
     last: u64,
     /// The worker that is warm, in a turn or between two.
-    worker: Option<NodeId>,
+    pub(super) worker: Option<NodeId>,
     /// When it has been idle for too long.
     idle_until: Option<Instant>,
+    /// Notes that the worker was told by a steer and has not taken.
+    pub(super) told: BTreeMap<u64, String>,
     /// What was said, for a new worker.
-    past: Vec<ContextMessage>,
+    pub(super) past: Vec<ContextMessage>,
     /// What workers that are forgotten by now have used.
     pub(super) spent: UsageSum,
 }
@@ -73,6 +75,8 @@ pub(super) struct Turn {
     pub(super) used_before: u64,
     /// It was cancelled; a worker that has not ended it by then is stopped.
     cancel_until: Option<Instant>,
+    /// Its worker ended and had not been handed it.
+    unhanded: bool,
 }
 
 #[derive(Debug)]
@@ -91,6 +95,7 @@ impl Conversation {
             last: 0,
             worker: None,
             idle_until: None,
+            told: BTreeMap::new(),
             past: Vec::new(),
             spent: UsageSum::default(),
         }
@@ -99,6 +104,19 @@ impl Conversation {
     /// A prompt has come at some time.
     pub(super) fn was_asked(&self) -> bool {
         self.last > 0
+    }
+
+    /// No prompt waits for its turn.
+    pub(super) fn nobody_waits(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// A one-shot conversation has its answer.
+    pub(super) fn is_over(&self) -> bool {
+        match self.phase {
+            Phase::Over { .. } => true,
+            Phase::Turn(_) | Phase::Quiet => false,
+        }
     }
 
     /// The turn in hand, if this worker serves it.
@@ -137,12 +155,16 @@ impl Core {
     /// A person asked.
     pub(super) fn prompt_submitted(&mut self, text: String, out: &mut Actions) {
         let conversation = &mut self.conversation;
-        if self.config.one_shot && conversation.was_asked() || self.drain.is_some() {
+        if self.config.one_shot && (conversation.was_asked() || self.drain.is_some()) {
             out.push(super::daemon_note(Level::Warn, "prompt.ignored").into());
             return;
         }
         conversation.last += 1;
         let number = conversation.last;
+        if self.drain.is_some() {
+            self.answer_unbegun(number, Status::Cancelled, STOPPING.to_owned(), out);
+            return;
+        }
         if conversation.waiting.len() >= limits::WAITING_PROMPTS {
             let why = format!("{} prompts wait already; ask again later", limits::WAITING_PROMPTS);
             self.answer_unbegun(number, Status::Refused, why, out);
@@ -162,8 +184,7 @@ impl Core {
                 prompt.text.push_str(text);
             }
             Some(_) | None => {
-                conversation.last += 1;
-                let prompt = Prompt { number: conversation.last, text: text.to_owned(), note: true };
+                let prompt = Prompt { number: NOTE, text: text.to_owned(), note: true };
                 conversation.waiting.push_back(prompt);
             }
         }
@@ -178,6 +199,7 @@ impl Core {
         let Some(prompt) = self.conversation.waiting.pop_front() else { return };
         self.conversation.idle_until = None;
         let warm = self.conversation.worker.and_then(|worker| self.ask_again(worker, &prompt.text, out));
+        let is_new = warm.is_none();
         let (worker, message) = warm.unwrap_or_else(|| (self.begin_worker(&prompt.text, out), FIRST_TURN));
         self.conversation.worker = Some(worker);
         let used_before = self.runs.get(&worker).map_or(0, |run| run.record.usage.both());
@@ -189,62 +211,17 @@ impl Core {
             since: self.now.mono,
             used_before,
             cancel_until: None,
+            unhanded: false,
         });
-    }
-
-    /// The next turn of the worker that is warm; `None` when it cannot take one any more.
-    fn ask_again(&mut self, worker: NodeId, text: &str, out: &mut Actions) -> Option<(NodeId, u64)> {
-        let run = self.run(worker).filter(|run| !run.outcome.is_decided())?;
-        let id = run.next_text();
-        let pushed = run.warm.as_mut().is_some_and(|w| w.push(Text { id, text: text.to_owned() }));
-        pushed.then(|| {
-            self.hand_next(worker, out);
-            (worker, id)
-        })
-    }
-
-    fn begin_worker(&mut self, text: &str, out: &mut Actions) -> NodeId {
-        let (run_id, trace) = self.mint_names(None);
-        let payload = Spawn {
-            v: VERSION,
-            run_id,
-            handle: None,
-            depth: 0,
-            attempt: 1,
-            role: Role::Worker,
-            mode: if self.config.one_shot { Mode::Sync } else { Mode::Warm },
-            trace,
-            system: self.config.instruction.clone(),
-            instruction: text.to_owned(),
-            context: self.conversation.past.clone(),
-            output_contract: None,
-            output_schema: None,
-            servers: self.config.servers.clone(),
-            tools: None,
-            names: Vec::new(),
-            own_tools: worker_tools(self.admission.depth_allows(0)),
-            model: self.config.model.model.clone(),
-            limits: self.config.run.clone(),
-            log_level: self.config.log_level.clone(),
-        };
-        let plan = Plan {
-            right: super::spawn::Right::Worker,
-            parent: None,
-            call_id: None,
-            principal: "operator".to_owned(),
-            grant: Grant::ALL,
-            walls: Walls::default(),
-            priority: Priority::Normal,
-            price: self.config.model.price,
-            payload,
-        };
-        self.begin(plan, out)
+        if is_new {
+            self.hand_on_notes(out);
+        }
     }
 
     /// A person takes a prompt back.
     pub(super) fn turn_cancelled(&mut self, prompt: u64, reason: &str, out: &mut Actions) {
         let why = if reason.is_empty() { "cancelled".to_owned() } else { format!("cancelled: {reason}") };
-        let waits = self.conversation.waiting.iter().position(|p| p.number == prompt);
+        let waits = self.conversation.waiting.iter().position(|p| p.number == prompt && !p.note);
         if let Some(at) = waits {
             self.conversation.waiting.remove(at);
             self.answer_unbegun(prompt, Status::Cancelled, why, out);
@@ -293,18 +270,48 @@ impl Core {
             self.retire_worker(out);
         } else {
             self.next_turn(out);
+            self.wake_for_notes(out);
         }
     }
 
-    /// A worker's outcome is final: the turn it was in has its answer.
+    /// A worker ends, and was not handed these messages.
+    pub(super) fn worker_left_unread(&mut self, node: NodeId, unread: &[u64]) {
+        if let Phase::Turn(turn) = &mut self.conversation.phase
+            && turn.worker == node
+        {
+            turn.unhanded = unread.contains(&turn.message);
+        }
+    }
+
+    /// The turn's prompt, if this worker failed before it was handed it: another worker takes it up.
+    fn taken_up(&mut self, node: NodeId) -> bool {
+        let failed = self.runs.get(&node).is_some_and(|run| run.record.status == Status::Failed);
+        let Some(turn) = self.conversation.turn_of(node) else { return false };
+        if !failed || !turn.unhanded || turn.cancel_until.is_some() || self.drain.is_some() {
+            return false;
+        }
+        let prompt = Prompt { number: turn.prompt, text: turn.text.clone(), note: turn.prompt == NOTE };
+        self.conversation.phase = Phase::Quiet;
+        self.conversation.waiting.push_front(prompt);
+        true
+    }
+
+    /// A worker's outcome is final: the turn it was in has its answer, or another worker.
     pub(super) fn worker_ended(&mut self, node: NodeId, out: &mut Actions) {
-        if self.conversation.worker == Some(node) {
+        let was_current = self.conversation.worker == Some(node);
+        if was_current {
             self.conversation.worker = None;
             self.conversation.idle_until = None;
         }
-        let Some(run) = self.runs.get(&node) else { return };
-        let (result, fault) = (run.object(), run.fault);
-        self.deliver(node, result, fault, out);
+        if !self.taken_up(node)
+            && let Some(run) = self.runs.get(&node)
+        {
+            let (result, fault) = (run.object(), run.fault);
+            self.deliver(node, result, fault, out);
+        }
+        if was_current {
+            self.hand_on_notes(out);
+        }
         self.next_turn(out);
     }
 
@@ -349,8 +356,7 @@ impl Core {
     pub(super) fn end_conversation(&mut self, out: &mut Actions) {
         for prompt in std::mem::take(&mut self.conversation.waiting) {
             if !prompt.note {
-                let why = "the daemon is stopping".to_owned();
-                self.answer_unbegun(prompt.number, Status::Cancelled, why, out);
+                self.answer_unbegun(prompt.number, Status::Cancelled, STOPPING.to_owned(), out);
             }
         }
         if self.conversation.phase == Phase::Quiet {
@@ -363,6 +369,7 @@ impl Core {
         self.conversation.idle_until = None;
         if let Some(worker) = self.conversation.worker.take() {
             self.complete_retirement(worker, out);
+            self.hand_on_notes(out);
         }
     }
 

@@ -40,7 +40,10 @@ impl Core {
         run.steers.clear();
         run.early.clear();
         let unread = run.warm.as_mut().map(Warm::drop_waiting).unwrap_or_default();
-        self.note_dropped(node, &unread, out);
+        match self.is_worker(node) {
+            true => self.worker_left_unread(node, &unread),
+            false => self.note_dropped(node, &unread, out),
+        }
         self.persist(node, Write::Ending, out);
         self.note_ending(node, out);
         self.drop_requests(node, out);
@@ -148,7 +151,7 @@ impl Core {
     /// A save is durable.
     pub(super) fn stored(&mut self, seq: u64, out: &mut Actions) {
         match self.writes.remove(&seq) {
-            Some((node, Write::Intent)) => self.intent_stored(node, out),
+            Some((node, Write::Intent | Write::Promotion)) => self.intent_stored(node, out),
             Some((node, Write::Held)) => self.held_stored(node, out),
             Some((node, Write::Ending)) => self.ending_told(node, out),
             Some((_, Write::Progress)) | None => {}
@@ -162,6 +165,7 @@ impl Core {
         let Some((node, write)) = self.writes.remove(&seq) else { return };
         match write {
             Write::Intent | Write::Held => self.intent_failed(node, error, out),
+            Write::Promotion => self.promotion_failed(node, error, out),
             Write::Progress => {
                 // The next save, at the latest the ending's, holds all of it.
                 let note = self.note(node, Level::Warn, "store.failed").with("error", error);

@@ -71,6 +71,7 @@ impl Core {
             Up::Tools(tools) => self.tools_offered(node, tools, out),
             Up::Ack(ack) => {
                 run.steers.remove(&ack.id);
+                self.steer_taken(node, ack.id);
             }
             Up::Turn(turn) => self.turn_ended(node, turn, out),
             Up::ToolRequest(request) => self.tool_request(node, request, out),

@@ -11,7 +11,8 @@
 //! | `tools` | the calls of the supervisor's own tools |
 //! | `ending` | how a run ends, who is told, what ends with it |
 //! | `exit` | from the observed exit to the free pid |
-//! | `conversation` | prompts, turns and the worker |
+//! | `conversation` | prompts and their turns |
+//! | `worker` | who serves them |
 //! | `notes` | what an ended run means to the conversation |
 //! | `drain` | the drain and the end of the daemon |
 //! | `view` | how things stand, for people |
@@ -30,6 +31,7 @@ mod timers;
 mod tools;
 mod view;
 mod warm;
+mod worker;
 
 use crate::action::Costliest;
 use crate::action::{Action, Actions};
@@ -94,6 +96,8 @@ enum Write {
     Held,
     /// Before the process is made.
     Intent,
+    /// The same, of a run that waited and whose caller has its handle.
+    Promotion,
     /// So that less is lost; nobody waits for it.
     Progress,
     /// Before anybody is told of the end.
@@ -238,7 +242,8 @@ impl Core {
                 self.by_handle.remove(&handle);
             }
         }
-        if self.busy.is_empty() && !self.config.reap_orphans_always {
+        // What a sweep gave up on may end at any later time, and lands here.
+        if self.busy.is_empty() && !self.config.reap_orphans_always && self.leaked == 0 {
             self.orphans_at = None;
         } else {
             let at = self.now.mono + limits::ORPHAN_SWEEP;

@@ -11,6 +11,9 @@ use crate::wire::Down;
 use crate::wire::message::{Role, Text};
 use serde_json::Value;
 
+/// What a turn is begun with when all there is to tell is on its way as steers.
+const UNTAKEN: &str = "subagents ended as the last turn did; what they gave follows";
+
 impl Core {
     /// A subagent's outcome is final. Call it before its waiters are told: one whose result is a call's own answer
     /// needs no note besides.
@@ -61,9 +64,39 @@ impl Core {
         let text = shortened(&format!("subagent {handle} {}: {gist}", status.name()));
         let at_work = self.conversation.at_work();
         // A worker that takes no more steers, or is about to end, leaves it for the next turn.
-        let told = at_work.is_some_and(|worker| self.steer(worker, text.clone(), out).is_ok());
-        if !told && !self.config.one_shot {
-            self.note_as_prompt(&text, out);
+        match at_work.and_then(|worker| self.steer(worker, text.clone(), out).ok()) {
+            Some(steer) => self.told_by_steer(steer, text),
+            None if !self.config.one_shot => self.note_as_prompt(&text, out),
+            None => {}
+        }
+    }
+
+    /// A note was told by a steer in the turn in hand.
+    pub(super) fn told_by_steer(&mut self, id: u64, text: String) {
+        self.conversation.told.insert(id, text);
+    }
+
+    /// The worker has taken a steer.
+    pub(super) fn steer_taken(&mut self, node: NodeId, id: u64) {
+        if self.conversation.worker == Some(node) {
+            self.conversation.told.remove(&id);
+        }
+    }
+
+    /// Notes that crossed the end of the turn wait at the worker for its next one. When nobody asks for that, it is
+    /// woken (S8.4).
+    pub(super) fn wake_for_notes(&mut self, out: &mut Actions) {
+        if !self.conversation.told.is_empty() && self.conversation.nobody_waits() {
+            self.note_as_prompt(UNTAKEN, out);
+        }
+    }
+
+    /// The worker has ended: the notes that it did not take are for the next one.
+    pub(super) fn hand_on_notes(&mut self, out: &mut Actions) {
+        for text in std::mem::take(&mut self.conversation.told).into_values() {
+            if self.drain.is_none() && !self.config.one_shot {
+                self.note_as_prompt(&text, out);
+            }
         }
     }
 

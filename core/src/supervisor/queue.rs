@@ -66,13 +66,13 @@ impl Core {
                 Ok(permit) => {
                     run.permit = Some(permit);
                     run.process = Process::Recording;
-                    run.record.status = Status::Spawned;
+                    run.record.status = if run.is_retiring() { Status::Retiring } else { Status::Spawned };
                     let waited = super::ms(now.since(run.admitted));
                     self.queue.leave(node, priority);
                     out.push(
                         self.note(node, Level::Info, "subagent.promoted").with("after_ms", waited).into(),
                     );
-                    self.persist(node, Write::Intent, out);
+                    self.persist(node, Write::Promotion, out);
                 }
             }
         }

@@ -139,7 +139,7 @@ impl Core {
     pub(super) fn persist(&mut self, node: NodeId, write: Write, out: &mut Actions) {
         let Some(run) = self.runs.get(&node) else { return };
         let mut record = Box::new(run.record.clone());
-        if write == Write::Intent {
+        if matches!(write, Write::Intent | Write::Promotion) && record.status == Status::Spawned {
             record.status = Status::Running;
         }
         self.last_seq += 1;
@@ -173,8 +173,12 @@ impl Core {
         }
         if run.outcome.is_decided() {
             self.never_made(node, out);
-        } else {
-            self.fork(node, 1, out);
+            return;
+        }
+        let retiring = run.is_retiring();
+        self.fork(node, 1, out);
+        if retiring {
+            self.mark_retiring(node, out);
         }
     }
 
@@ -198,6 +202,9 @@ impl Core {
             hint: "try again when the store works; nothing was started".into(),
         };
         let waiters = std::mem::take(&mut run.waiters);
+        // Somebody may have guessed its handle and sent it something.
+        let unread = run.warm.as_mut().map(Warm::drop_waiting).unwrap_or_default();
+        self.note_dropped(node, &unread, out);
         self.forget(node);
         for waiter in waiters {
             // A caller that ended meanwhile was answered then.
@@ -206,6 +213,13 @@ impl Core {
                 self.answer_refusal(waiter.node, waiter.request, &refusal, out);
             }
         }
+    }
+
+    /// A run that waited cannot be recorded as begun. Its caller has its handle, so it does not vanish: it fails.
+    pub(super) fn promotion_failed(&mut self, node: NodeId, error: &str, out: &mut Actions) {
+        let why = format!("store: the run could not be recorded: {error}");
+        self.never_made(node, out);
+        self.decide(node, Ending::without_result(Status::Failed, why), out);
     }
 
     /// Takes a run that never came to be out of the table.
@@ -282,7 +296,10 @@ impl Core {
             return;
         }
         out.push(Action::SendSpawn { node, payload: SpawnFrame(payload) });
-        run.record.status = Status::Running;
+        // A run that retires stays so.
+        if run.record.status == Status::Spawned {
+            run.record.status = Status::Running;
+        }
         let (role, mode, depth) = (run.record.role, run.record.mode, run.record.depth);
         let event = match role {
             Role::Worker => "worker.spawn",
@@ -321,7 +338,10 @@ impl Core {
             return Err("it has ended".to_owned());
         }
         if run.payload.is_some() {
-            run.early.push(down);
+            // Asked to finish twice is asked to finish.
+            if !matches!(down, Down::Finish(_)) || !run.early.iter().any(|d| matches!(d, Down::Finish(_))) {
+                run.early.push(down);
+            }
             return Ok(());
         }
         match run.channel.send(&down) {

@@ -126,11 +126,22 @@ impl Core {
         self.tell_turn(node, out);
         if idle {
             self.complete_retirement(node, out);
-        } else if let Some(run) = self.run(node) {
-            run.record.status = Status::Retiring;
-            self.persist(node, Write::Progress, out);
+        } else {
+            self.mark_retiring(node, out);
         }
         dropped
+    }
+
+    /// Makes durable that a run retires. One that waits for a permit stays `held` until it begins, and one whose intent
+    /// is on the way to the store is saved after it: nothing is saved of a run that may never be.
+    pub(super) fn mark_retiring(&mut self, node: NodeId, out: &mut Actions) {
+        let Some(run) = self.run(node).filter(|run| !matches!(run.process, Process::Held { .. })) else {
+            return;
+        };
+        run.record.status = Status::Retiring;
+        if !matches!(run.process, Process::Recording) {
+            self.persist(node, Write::Progress, out);
+        }
     }
 
     /// Says which messages never get a turn.

@@ -131,9 +131,9 @@ fn config(knobs: &Knobs) -> Config {
         instruction: String::new(),
         model: ModelChoice::of(model),
         models: BTreeMap::new(),
-        one_shot: true,
-        worker_idle: ms(60_000),
-        wake_on_results: false,
+        one_shot: knobs.one_shot,
+        worker_idle: ms(knobs.idle_ms),
+        wake_on_results: knobs.wake,
         servers: Vec::new(),
         run,
         subagents: SubagentLimits {
@@ -141,7 +141,7 @@ fn config(knobs: &Knobs) -> Config {
             total: knobs.total,
             depth: knobs.depth,
             rate: Rate { burst: knobs.burst, per: ms(knobs.refill_ms) },
-            queue: 0,
+            queue: knobs.queue,
         },
         defaults: SpawnDefaults {
             model: None,

@@ -1,6 +1,6 @@
 //! The smallest plan that still breaks the same rule: things are taken out one by one, as long as anything can be.
 
-use super::plan::{Fault, Knobs, Nature, Plan, Script, Step};
+use super::plan::{Fault, Knobs, Nature, Plan, Rank, Script, Step};
 
 /// Lives that shrinking may take: enough for any plan that is drawn.
 const TRIES: u32 = 4_000;
@@ -46,7 +46,27 @@ fn smaller(plan: &Plan) -> Vec<Plan> {
             p.faults.remove(i);
         }));
     }
+    for i in (0..plan.prompts_ms.len()).rev() {
+        all.push(with(&|p| {
+            p.prompts_ms.remove(i);
+        }));
+    }
     for (i, script) in plan.scripts.iter().enumerate() {
+        if !script.turns.is_empty() {
+            all.push(with(&|p| p.scripts[i].turns = Vec::new()));
+        }
+        for j in (0..script.turns.len()).rev() {
+            for k in (0..script.turns[j].len()).rev() {
+                all.push(with(&|p| {
+                    p.scripts[i].turns[j].remove(k);
+                }));
+            }
+        }
+        for j in (0..script.between.len()).rev() {
+            all.push(with(&|p| {
+                p.scripts[i].between.remove(j);
+            }));
+        }
         let n = script.steps.len();
         if n > 2 {
             all.push(with(&|p| p.scripts[i].steps.truncate(n / 2)));
@@ -83,7 +103,11 @@ fn smaller(plan: &Plan) -> Vec<Plan> {
 /// One knob at a time back to its default.
 fn knobs(plan: &Plan) -> Vec<Plan> {
     let d = Knobs::default();
-    let sets: [fn(&mut Knobs, &Knobs); 12] = [
+    let sets: [fn(&mut Knobs, &Knobs); 16] = [
+        |k, d| k.one_shot = d.one_shot,
+        |k, d| k.wake = d.wake,
+        |k, d| k.queue = d.queue,
+        |k, d| (k.idle_ms, k.stop_ms) = (d.idle_ms, d.stop_ms),
         |k, d| k.breadth = d.breadth,
         |k, d| k.total = d.total,
         |k, d| k.depth = d.depth,
@@ -111,20 +135,31 @@ fn knobs(plan: &Plan) -> Vec<Plan> {
 
 fn plainer_step(step: &Step) -> Vec<Step> {
     match step {
-        Step::Run { script, mode, delegate, flaw } => {
+        Step::Run { script, mode, delegate, flaw, rank } => {
+            let run = |delegate, flaw, rank| Step::Run { script: *script, mode: *mode, delegate, flaw, rank };
             let mut all = Vec::new();
             if flaw.is_some() {
-                all.push(Step::Run { script: *script, mode: *mode, delegate: *delegate, flaw: None });
+                all.push(run(*delegate, None, *rank));
             }
             if *delegate {
-                all.push(Step::Run { script: *script, mode: *mode, delegate: false, flaw: *flaw });
+                all.push(run(false, *flaw, *rank));
+            }
+            if *rank != Rank::Normal {
+                all.push(run(*delegate, *flaw, Rank::Normal));
             }
             all
         }
-        Step::Await { handles, any, timeout_ms } if handles.len() > 1 => {
-            vec![Step::Await { handles: handles[..1].to_vec(), any: *any, timeout_ms: *timeout_ms }]
+        Step::Await { handles, any, timeout_ms, message } if handles.len() > 1 => {
+            let handles = handles[..1].to_vec();
+            vec![Step::Await { handles, any: *any, timeout_ms: *timeout_ms, message: *message }]
         }
         Step::Say(n) if *n > 1 => vec![Step::Say(n / 2)],
+        Step::Send { handle, times } if *times > 1 => {
+            vec![Step::Send { handle: *handle, times: 1 }, Step::Send { handle: *handle, times: times / 2 }]
+        }
+        Step::Steer { handle, times } if *times > 1 => {
+            vec![Step::Steer { handle: *handle, times: 1 }, Step::Steer { handle: *handle, times: times / 2 }]
+        }
         Step::Fork(what) => {
             let plain = crate::sim::plan::Offspring::default();
             if *what == plain { vec![] } else { vec![Step::Fork(plain)] }
@@ -158,13 +193,13 @@ mod tests {
         let mut found = 0;
         for seed in 0..200 {
             let plan = draw::plan(seed);
-            let hangs = |p: &Plan| p.scripts.iter().any(|s| s.steps.contains(&Step::Hang));
+            let hangs = |p: &Plan| p.scripts.iter().any(|s| s.all_steps().any(|step| *step == Step::Hang));
             if !hangs(&plan) {
                 continue;
             }
             found += 1;
             let small = shrink(plan, hangs);
-            let steps: Vec<&Step> = small.scripts.iter().flat_map(|s| &s.steps).collect();
+            let steps: Vec<&Step> = small.scripts.iter().flat_map(|s| s.all_steps()).collect();
             assert_eq!(steps, [&Step::Hang]);
             assert_eq!(small.knobs, Knobs::default());
             assert!(small.faults.is_empty());

@@ -179,3 +179,61 @@ fn a_one_shot_turn_stops_warm_runs_and_waits_for_the_others() {
     }
     assert!(matches!(desk.exit, Some(Action::Exit { interrupted: None, leaked: 0, .. })));
 }
+
+#[test]
+fn a_turn_that_nobody_asked_for_takes_no_number() {
+    let mut desk = Desk::new(Config { one_shot: false, wake_on_results: true, ..config() });
+    desk.event(Event::Seeded { seed: 7 });
+    prompt(&mut desk, "one");
+    let worker = NodeId(1);
+    desk.ready(worker);
+    desk.ask(worker, "subagent.run", json!({"instruction": "x", "mode": "async"}));
+    desk.turn(worker, 1, "a");
+    desk.ready(NodeId(2));
+    desk.finish(NodeId(2), "found it");
+    assert_eq!(desk.messages(worker), [(2, "subagent sub-1 completed: found it".to_owned())]);
+    desk.turn(worker, 2, "noted");
+    prompt(&mut desk, "two");
+    desk.turn(worker, 3, "b");
+    assert_eq!(desk.prompts, [1, 0, 2]);
+}
+
+#[test]
+fn a_note_that_crosses_the_end_of_the_turn_wakes_the_worker_or_reaches_the_next_one() {
+    let mut desk = Desk::new(Config { one_shot: false, wake_on_results: true, ..config() });
+    desk.event(Event::Seeded { seed: 7 });
+    prompt(&mut desk, "one");
+    let worker = NodeId(1);
+    desk.ready(worker);
+    desk.ask(worker, "subagent.run", json!({"instruction": "x", "mode": "async"}));
+    desk.ready(NodeId(2));
+    desk.finish(NodeId(2), "found it");
+    assert!(desk.messages(worker).is_empty(), "it is told by a steer");
+    desk.turn(worker, 1, "ended before it took the steer");
+    assert_eq!(desk.messages(worker).len(), 1, "it is woken, and takes the steer in that turn");
+    desk.exit(worker, Exit::Signal(9));
+    let spawn = desk.child(NodeId(3)).spawn.clone().expect("a new worker");
+    assert_eq!(spawn.instruction, "subagent sub-1 completed: found it");
+}
+
+#[test]
+fn a_prompt_during_a_drain_is_answered() {
+    let mut desk = daemon();
+    prompt(&mut desk, "one");
+    desk.ready(NodeId(1));
+    desk.event(Event::Signalled { signal: SupervisorSignal::Term });
+    prompt(&mut desk, "two");
+    assert_eq!((desk.prompts.as_slice(), desk.delivered[0].status), (&[2][..], Status::Cancelled));
+}
+
+#[test]
+fn a_prompt_that_a_dying_worker_was_not_handed_goes_to_another() {
+    let mut desk = daemon();
+    prompt(&mut desk, "one");
+    desk.ready(NodeId(1));
+    desk.event(Event::ExitObserved { node: NodeId(1), exit: Exit::Code(0) });
+    prompt(&mut desk, "two");
+    desk.turn(NodeId(1), 1, "last words");
+    let next = desk.child(NodeId(2)).spawn.clone().expect("a new worker");
+    assert_eq!((desk.prompts.as_slice(), next.instruction.as_str()), (&[1][..], "two"));
+}

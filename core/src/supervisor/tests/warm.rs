@@ -244,3 +244,39 @@ fn finish_is_handed_on_and_makes_no_sense_between_turns() {
     let no = desk.refused(worker, "subagent.send", json!({"handle": "sub-2", "text": "x"}));
     assert!(no.contains("it is async and takes no messages"), "{no}");
 }
+
+#[test]
+fn retiring_changes_nothing_once_the_end_is_decided() {
+    let (mut desk, worker, node) = warm();
+    desk.hold_stored = true;
+    desk.call(worker, "subagent.kill", json!({"handle": "sub-1"}));
+    let no = desk.refused(worker, "subagent.retire", json!({"handle": "sub-1"}));
+    assert!(no.contains("it has ended as cancelled"), "{no}");
+    assert_eq!(desk.core.runs[&node].record.status, Status::Cancelled);
+    desk.release();
+}
+
+#[test]
+fn a_run_that_is_being_made_retires_all_the_same() {
+    let (mut desk, worker) = Desk::with_worker(config());
+    desk.hold_spawns = true;
+    desk.call(worker, "subagent.run", json!({"instruction": "x", "mode": "warm"}));
+    desk.ask(worker, "subagent.retire", json!({"handle": "sub-1"}));
+    desk.release();
+    desk.ready(NodeId(2));
+    assert_eq!(desk.core.runs[&NodeId(2)].record.status, Status::Retiring);
+    desk.turn(NodeId(2), 1, "the only one");
+    assert_eq!(desk.core.runs[&NodeId(2)].record.status, Status::Completed);
+}
+
+#[test]
+fn no_warm_run_begins_once_a_one_shot_conversation_has_its_answer() {
+    let (mut desk, worker) = Desk::with_worker(config());
+    desk.ask(worker, "subagent.run", json!({"instruction": "x", "mode": "async", "delegate": true}));
+    desk.ready(NodeId(2));
+    desk.finish(worker, "answer");
+    let no = desk.refused(NodeId(2), "subagent.run", json!({"instruction": "y", "mode": "warm"}));
+    assert!(no.contains("the conversation has its answer"), "{no}");
+    desk.finish(NodeId(2), "done");
+    assert!(desk.exit.is_some());
+}

@@ -31,7 +31,7 @@ impl Core {
         object: &Map<String, Value>,
         out: &mut Actions,
     ) -> Result<(), Refusal> {
-        let args = RunArgs::read(object);
+        let args = self.read_run(object);
         let granted = self.narrowed(node, &args);
         let mut problems = granted.problems.clone();
         let model = match self.model_for(node, args.model.as_deref()) {
@@ -83,6 +83,18 @@ impl Core {
             run.requests.insert(id, Request::Run { child, sync: mode == Mode::Sync });
         }
         Ok(())
+    }
+
+    /// The call's arguments. Once a one-shot conversation has its answer its warm runs are stopped, and nothing would
+    /// end another one.
+    fn read_run(&self, object: &Map<String, Value>) -> RunArgs {
+        let args = RunArgs::read(object);
+        let mode = args.mode.clone().map(|mode| mode.unwrap_or(self.config.defaults.mode));
+        if mode != Ok(Mode::Warm) || !self.conversation.is_over() {
+            return args;
+        }
+        let why = "warm runs are stopped, for the conversation has its answer".to_owned();
+        RunArgs { mode: Err(why), ..args }
     }
 
     fn wrong_item(&self, item: Option<u32>) -> Option<String> {

@@ -109,6 +109,8 @@ impl Core {
             "ends by itself",
             "subagent_finish asks for its result now, subagent_kill stops it",
         )?;
+        // An end that is decided and not yet durable is an end: nothing changes it any more.
+        self.talked_to(node, args)?;
         let dropped = self.retire(target, out);
         out.push(self.note(target, Level::Info, "subagent.retire").into());
         let mut answer = self.runs.get(&target).map_or(Value::Null, Run::unfinished);

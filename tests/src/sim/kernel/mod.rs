@@ -180,6 +180,12 @@ impl Kernel {
             .map(|(serial, _)| *serial)
     }
 
+    /// Whether that one is a stranger's.
+    pub(crate) fn is_foundling_zombie(&self) -> bool {
+        let owner = self.orphan_zombie().and_then(|serial| self.processes.get(&serial)).map(|p| &p.owner);
+        owner == Some(&Owner::Foundling)
+    }
+
     /// Whether the end of the node's stdout is still held open by somebody below it.
     pub(crate) fn stdout_held(&self, node: NodeId) -> bool {
         self.below(node).any(|(_, _, what)| what.holds)

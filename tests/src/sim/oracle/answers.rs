@@ -1,8 +1,8 @@
 //! Every request is answered exactly once, in time, and with the result of the run that it asked for (S6.4, S6.6).
 
 use super::bounds::Bounds;
-use super::facts::{Facts, Request, Run, name};
-use super::{Verdict, unless};
+use super::facts::{Facts, Message, Request, Run, name};
+use super::{Verdict, turns, unless};
 use agentd_core::id::NodeId;
 use agentd_core::record::Status;
 use agentd_core::time::{Duration, Instant};
@@ -15,6 +15,7 @@ const SAME: &str = "every reader gets the record's result";
 /// Judges one answer, and marks its request as answered.
 pub(super) fn judge(facts: &mut Facts, now: Instant, node: NodeId, answer: &ToolResult) -> Verdict {
     const ONCE: &str = "every request is answered exactly once";
+    facts.hear_on(now, node);
     let request = facts.node(node).requests.get_mut(&answer.id);
     let Some(request) = request else {
         return Err((ONCE, format!("{node} never asked {}", answer.id)));
@@ -22,9 +23,19 @@ pub(super) fn judge(facts: &mut Facts, now: Instant, node: NodeId, answer: &Tool
     unless(!request.answered, ONCE, || format!("{node} gets a second answer to {}", answer.id))?;
     request.answered = true;
     let value = answer.value.parse().map_err(|e| ("an answer is JSON", format!("{node}: {e}")))?;
+    if value["error"]["gate"] == "cancelled" {
+        return called_off(facts, now, node, answer.id);
+    }
+    if value["error"]["gate"] == "tool" {
+        let seen = || format!("{node} has no such tool: {value}");
+        return unless(!facts.node(node).is_offered(answer.id), "an offered tool is there", seen);
+    }
     let Some(request) = facts.nodes.get(&node).and_then(|n| n.requests.get(&answer.id)) else {
         return Ok(());
     };
+    if let Some(message) = message_of(request) {
+        return turns::judge_await(facts, request, message, &value, answer.error);
+    }
     match request.name.as_str() {
         "subagent.run" => run(facts, node, request, &value)?,
         "subagent.await" | "subagent.status" | "subagent.list" => {
@@ -33,22 +44,33 @@ pub(super) fn judge(facts: &mut Facts, now: Instant, node: NodeId, answer: &Tool
             }
         }
         "subagent.kill" => kill(facts, request, answer.error)?,
+        "subagent.send" | "subagent.steer" | "subagent.finish" | "subagent.retire" => {
+            turns::judge_answer(facts, now, node, answer.id, &value, answer.error)?;
+        }
         other => unless(answer.error, "an unknown tool is an error", || format!("{other} gave {value}"))?,
     }
-    let _ = now;
     Ok(())
+}
+
+/// Open calls are called off when their run or the turn that made them is over.
+fn called_off(facts: &Facts, now: Instant, node: NodeId, id: u64) -> Verdict {
+    let over = facts.run_of(node).is_some_and(|r| r.terminal.is_some());
+    let turn = facts.nodes.get(&node).is_some_and(|n| n.called_off == Some(now));
+    unless(over || turn, "only an ended run's calls are called off", || {
+        format!("call {id} of {node}, which goes on")
+    })
+}
+
+/// The message whose turn a call awaits.
+fn message_of(request: &Request) -> Option<u64> {
+    if request.name != "subagent.await" || !request.args["handle"].is_string() {
+        return None;
+    }
+    request.args["message_id"].as_u64()
 }
 
 fn run(facts: &Facts, node: NodeId, request: &Request, value: &Value) -> Verdict {
     let made = facts.made_by(node, &request.call_id);
-    if value["error"]["gate"] == "cancelled" {
-        let seen = || format!("{} of a live run is called off", request.call_id);
-        return unless(
-            facts.run_of(node).is_some_and(|r| r.terminal.is_some()),
-            "only an ended run's calls are called off",
-            seen,
-        );
-    }
     if value["error"]["gate"].is_string() {
         let seen = || format!("{} was refused and has a record", request.call_id);
         return unless(made.is_none_or(|r| !r.stored), "a refusal makes no record", seen);
@@ -83,7 +105,7 @@ fn run(facts: &Facts, node: NodeId, request: &Request, value: &Value) -> Verdict
 pub(super) fn holds_token(text: &str, token: &str) -> bool {
     let mark = format!("token={token}");
     text.match_indices(&mark)
-        .any(|(at, _)| !text[at + mark.len()..].starts_with(|c: char| c.is_ascii_digit() || c == '.'))
+        .any(|(at, _)| !text[at + mark.len()..].starts_with(|c: char| c.is_ascii_alphanumeric() || c == '.'))
 }
 
 fn kill(facts: &Facts, request: &Request, error: bool) -> Verdict {
@@ -119,7 +141,7 @@ fn same_as_record(facts: &Facts, object: &Value) -> Verdict {
 }
 
 fn is_live(status: &str) -> bool {
-    [Status::Spawned.name(), Status::Running.name()].contains(&status)
+    [Status::Held, Status::Spawned, Status::Running, Status::Retiring].iter().any(|s| s.name() == status)
 }
 
 /// Every object in a value that could be a run's.
@@ -129,7 +151,8 @@ fn objects(value: &Value) -> Vec<&Value> {
     while let Some(value) = open.pop() {
         match value {
             Value::Object(map) => {
-                if map.contains_key("handle") {
+                // A turn's object is not the run's.
+                if map.contains_key("handle") && !map.contains_key("message_id") {
                     all.push(value);
                 }
                 open.extend(map.values());
@@ -174,9 +197,17 @@ fn due(facts: &Facts, bounds: &Bounds, node: NodeId, request: &Request) -> Optio
             let timeout = timeout.and_then(|ms| ms.parse().ok()).map(Duration::from_millis);
             let one = request.args["handle"].as_str().into_iter();
             let many = request.args["handles"].as_array().into_iter().flatten().filter_map(Value::as_str);
+            let message = message_of(request);
+            let ended = |run: &Run| match message.and_then(|id| run.talk.messages.get(&id)) {
+                Some(Message { turn: Some(turn), .. }) => Some(turn.at + slack),
+                Some(Message { dropped: Some(at), .. }) if run.terminal.is_none() => Some(*at + slack),
+                // Unless it was taken from a caller that died before it could be told.
+                None if message.is_some_and(|id| id != 1) && facts.unheard_sends(run) == 0 => Some(soon),
+                Some(_) | None => settled(run),
+            };
             let ends: Vec<Option<Instant>> = one
                 .chain(many)
-                .map(|h| facts.by_handle(h).map_or(Some(soon), |run| settled(run).map(|at| at.max(soon))))
+                .map(|h| facts.by_handle(h).map_or(Some(soon), |run| ended(run).map(|at| at.max(soon))))
                 .collect();
             let all = if request.args["until"] == "any" {
                 ends.into_iter().flatten().min()

@@ -7,6 +7,10 @@
 //! | `ownership` | nothing is signalled, swept, reaped or written to that is not ours; reap last |
 //! | `answers` | one answer per request, to the one that asked; no result but the record's |
 //! | `records` | one outcome per run, with a cause; a terminal record stands; intent before effect |
+//! | `turns` | every message one turn or a word that it has none; steers, finish, retirement |
+//! | `prompts` | every prompt one answer; a daemon ends only by a drain |
+//! | `queue` | who waits for a permit begins in order, and nobody overtakes |
+//! | `shown` | a snapshot lists exactly the runs that are not over |
 //! | `permits` | limits are never passed, and refuse only who is over them |
 //! | `bounds` | how long anything may take; signals have a reason; timers move; rest comes |
 
@@ -15,7 +19,11 @@ mod bounds;
 mod facts;
 mod ownership;
 mod permits;
+mod prompts;
+mod queue;
 mod records;
+mod shown;
+mod turns;
 
 use crate::sim::kernel::Kernel;
 use crate::sim::plan::Plan;
@@ -24,7 +32,9 @@ use agentd_core::event::{Event, SupervisorSignal};
 use agentd_core::id::NodeId;
 use agentd_core::limits::END_OF_FILE_WAIT;
 use agentd_core::note::Level;
+use agentd_core::snapshot::Snapshot;
 use agentd_core::time::{Duration, Instant};
+use agentd_core::wire::Down;
 use facts::Facts;
 use permits::Permits;
 use std::fmt;
@@ -62,7 +72,6 @@ pub(crate) struct Oracles {
     permits: Permits,
     bounds: bounds::Bounds,
     violation: Option<Violation>,
-    delivered: u32,
     exited: bool,
 }
 
@@ -73,7 +82,6 @@ impl Oracles {
             bounds: bounds::Bounds::new(&plan),
             facts: Facts::new(plan),
             violation: None,
-            delivered: 0,
             exited: false,
         }
     }
@@ -127,26 +135,25 @@ impl Oracles {
             Action::Note(note) if note.level == Level::Error => {
                 self.break_rule("no error is logged", now, format!("{} {:?}", note.event, note.fields));
             }
-            Action::Deliver { result, .. } => {
-                self.delivered += 1;
-                let verdict = records::judge_delivery(&self.facts, self.delivered, result);
+            Action::Note(note) => {
+                let verdict = turns::judge_note(&mut self.facts, now, note);
+                self.check(now, verdict);
+            }
+            Action::Deliver { prompt, result, .. } => {
+                let verdict = prompts::judge_delivery(&mut self.facts, now, *prompt, result);
                 self.check(now, verdict);
             }
             Action::Exit { interrupted, leaked, .. } => {
                 self.exited = true;
-                let delivered = self.delivered > 0;
                 let verdict = bounds::judge_exit(&self.facts, &self.bounds, kernel, *interrupted, *leaked)
-                    .and_then(|()| records::judge_exit(&self.facts, &self.bounds, delivered));
+                    .and_then(|()| records::judge_exit(&self.facts))
+                    .and_then(|()| prompts::judge_exit(&self.facts, &self.bounds, *interrupted));
                 self.check(now, verdict);
             }
             Action::SendToChild { node, frame } => {
-                let answers = self.facts.read_down(now, *node, frame);
-                let verdict = answers.and_then(|answers| {
-                    answers.into_iter().try_for_each(|answer| {
-                        answers::judge(&mut self.facts, now, *node, &answer)?;
-                        self.permits.answered(&self.facts, now, *node, &answer)
-                    })
-                });
+                let said = self.facts.read_down(now, *node, frame);
+                let verdict =
+                    said.and_then(|said| said.iter().try_for_each(|down| self.said(now, *node, down)));
                 self.check(now, verdict);
             }
             Action::SendSpawn { .. }
@@ -154,16 +161,34 @@ impl Oracles {
             | Action::Signal { .. }
             | Action::Sweep { .. }
             | Action::Reap { .. }
-            | Action::ReapOrphans
-            | Action::Note(_) => {}
+            | Action::ReapOrphans => {}
         }
         self.facts.did(now, action);
     }
 
+    fn said(&mut self, now: Instant, node: NodeId, down: &Down) -> Verdict {
+        turns::judge_down(&mut self.facts, now, node, down)?;
+        let Down::ToolResult(answer) = down else { return Ok(()) };
+        answers::judge(&mut self.facts, now, node, answer)?;
+        self.permits.answered(&self.facts, now, node, answer)
+    }
+
     /// The core has finished with an event, and wants its next `Tick` then.
     pub(crate) fn turned(&mut self, now: Instant, was_tick: bool, next: Option<Instant>) {
-        let verdict = self.bounds.turned(now, was_tick, next);
+        if self.exited {
+            return;
+        }
+        let verdict =
+            self.bounds.turned(now, was_tick, next).and_then(|()| turns::judge_settled(&mut self.facts, now));
         self.check(now, verdict);
+    }
+
+    /// How the core says that things stand.
+    pub(crate) fn shown(&mut self, now: Instant, snapshot: &Snapshot) {
+        if !self.exited {
+            let verdict = shown::judge(&self.facts, snapshot);
+            self.check(now, verdict);
+        }
     }
 
     /// Something happened: is anything overdue?
@@ -173,8 +198,11 @@ impl Oracles {
         }
         let verdict = bounds::judge_time(&self.facts, &self.bounds, now, kernel)
             .and_then(|()| answers::judge_time(&self.facts, &self.bounds, now))
+            .and_then(|()| prompts::judge_time(&self.facts, &self.bounds, now))
+            .and_then(|()| prompts::judge_notes(&mut self.facts, &self.bounds, now))
             .and_then(|()| permits::judge_live(&self.facts, kernel))
-            .and_then(|()| self.bounds.orphans(now, kernel));
+            .and_then(|()| self.permits.judge_time(&self.facts, &self.bounds, now))
+            .and_then(|()| self.bounds.orphans(&self.facts, now, kernel));
         self.check(now, verdict);
     }
 

@@ -1,11 +1,13 @@
 //! Limits are never passed, and nobody is refused who is under them (S4.3, S4.7). Kept by a count of its own.
 
-use super::facts::{Facts, Node, Run, name};
+use super::bounds::Bounds;
+use super::facts::{Facts, Intent, Node, Run, name};
+use super::queue::Queue;
 use super::{Verdict, unless};
 use crate::sim::kernel::Kernel;
 use crate::sim::plan::Knobs;
 use agentd_core::id::{NodeId, RunId};
-use agentd_core::record::Record;
+use agentd_core::record::{Record, Status};
 use agentd_core::time::Instant;
 use agentd_core::wire::message::{Role, ToolResult};
 use serde_json::Value;
@@ -21,6 +23,7 @@ pub(super) struct Permits {
     depth: u32,
     admitted: BTreeSet<RunId>,
     rate: Bucket,
+    queue: Queue,
 }
 
 impl Permits {
@@ -31,27 +34,60 @@ impl Permits {
             depth: knobs.depth,
             admitted: BTreeSet::new(),
             rate: Bucket::new(knobs.burst, knobs.refill_ms),
+            queue: Queue::new(knobs.queue),
         }
     }
 
-    /// A record is handed to the store; a run's first is its admission.
+    /// A record is handed to the store: a run's first is its admission, its first that is not `held` its beginning.
     pub(super) fn persisted(&mut self, facts: &Facts, now: Instant, record: &Record) -> Verdict {
-        if record.role != Role::Subagent || facts.runs.contains_key(&record.run_id) {
+        if record.role != Role::Subagent {
             return Ok(());
         }
-        self.admitted.insert(record.run_id);
+        let known = facts.runs.get(&record.run_id);
+        if known.is_none() {
+            self.admitted.insert(record.run_id);
+            self.admits(facts, record)?;
+            let free = self.is_free(facts, now);
+            self.queue.joins(facts, record, free)?;
+        }
+        let ready = record.status != Status::Held && !record.status.is_terminal();
+        if ready && !known.is_some_and(Run::has_begun) {
+            self.begins(facts, now, record)?;
+            self.queue.begins(facts, record, known.is_some())?;
+        }
+        Ok(())
+    }
+
+    fn admits(&self, facts: &Facts, record: &Record) -> Verdict {
         let count = self.admitted.len();
         let who = name(record);
         unless(count as u64 <= u64::from(self.total), PASSED, || {
             format!("{who} is the {count}th of {}", self.total)
         })?;
         unless(record.depth <= self.depth, PASSED, || format!("{who} has depth {}", record.depth))?;
-        unless(facts.draining().is_none(), "a drain admits nobody", || who.clone())?;
+        unless(facts.draining().is_none(), "a drain admits nobody", || who.clone())
+    }
+
+    fn begins(&mut self, facts: &Facts, now: Instant, record: &Record) -> Verdict {
+        let who = name(record);
+        unless(facts.draining().is_none(), "a drain begins nobody", || who.clone())?;
         unless(self.rate.take(now), PASSED, || format!("{who} is over the rate"))?;
         let held = facts.runs.values().filter(|r| holds_surely(facts, r)).count() + 1;
         unless(held as u64 <= u64::from(self.breadth), PASSED, || {
             format!("{who} is the {held}th live of {}", self.breadth)
         })
+    }
+
+    /// Whether breadth and rate surely have room.
+    fn is_free(&mut self, facts: &Facts, now: Instant) -> bool {
+        let held = facts.runs.values().filter(|r| holds_maybe(facts, r)).count();
+        (held as u64) < u64::from(self.breadth) && self.rate.has(now)
+    }
+
+    /// Nobody waits who could begin.
+    pub(super) fn judge_time(&mut self, facts: &Facts, bounds: &Bounds, now: Instant) -> Verdict {
+        let free = self.queue.first(facts).is_some() && self.is_free(facts, now);
+        self.queue.judge_time(facts, bounds, now, free)
     }
 
     /// A process is asked for.
@@ -76,7 +112,15 @@ impl Permits {
             return Ok(());
         }
         let seen = |why: String| move || format!("{} {}: {why}", request.call_id, value["error"]["message"]);
+        let by_worker = facts.run_of(node).is_some_and(|r| r.record.role == Role::Worker);
+        let waiting = facts.runs.values().filter(|r| r.is_held()).count();
+        let cannot_wait = !by_worker || waiting as u64 >= u64::from(self.queue.most);
         match answer.value.parse().unwrap_or(Value::Null)["error"]["gate"].as_str() {
+            Some("breadth" | "rate") if !cannot_wait => {
+                Err((GHOST, seen(format!("{waiting} of {} wait", self.queue.most))()))
+            }
+            // Behind those who wait there is no room at once, whatever else is free.
+            Some("breadth") if by_worker && waiting > 0 => Ok(()),
             Some("breadth") => {
                 let held = facts.runs.values().filter(|r| holds_maybe(facts, r)).count();
                 let met = held as u64 >= u64::from(self.breadth);
@@ -104,12 +148,14 @@ impl Permits {
 /// Whether the run's process may live as far as the core can know: the strictest reading of "not known gone".
 fn holds_surely(facts: &Facts, run: &Run) -> bool {
     run.record.role == Role::Subagent
+        && run.has_begun()
         && facts.nodes.get(&run.record.node).is_some_and(|n| !never_made(n, run) && n.exit.is_none())
 }
 
 /// Whether the run may still be counted: the kindest reading, until its process is reaped.
 fn holds_maybe(facts: &Facts, run: &Run) -> bool {
     run.record.role == Role::Subagent
+        && run.has_begun()
         && facts.nodes.get(&run.record.node).is_some_and(|n| !never_made(n, run) && !n.reaped)
 }
 
@@ -117,7 +163,12 @@ fn holds_maybe(facts: &Facts, run: &Run) -> bool {
 fn never_made(node: &Node, run: &Run) -> bool {
     let unasked = node.spawn_asked.is_none() || node.spawn_failed;
     // A run that ended before its intent was durable is let go when the store has answered.
-    let over = (run.terminal.is_some() && run.stored) || (run.store_failed && !run.stored);
+    let over = match run.intent {
+        Intent::None => true,
+        Intent::Out(_) => false,
+        Intent::Stored => run.terminal.is_some(),
+        Intent::Failed => true,
+    };
     unasked && over
 }
 

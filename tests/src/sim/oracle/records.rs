@@ -3,13 +3,15 @@
 
 use super::answers::holds_token;
 use super::bounds::Bounds;
-use super::facts::{Facts, Node, Run, name};
+use super::facts::{Facts, Intent, Node, Run, name};
+use super::turns::is_turns;
 use super::{Misdeed, Verdict, unless};
+use crate::sim::program::token_of;
 use agentd_core::id::NodeId;
 use agentd_core::limits::{END_OF_FILE_WAIT, STORE_RETRY};
-use agentd_core::record::{Record, ResultObject, Status};
+use agentd_core::record::{Record, Status};
 use agentd_core::time::{Duration, Instant};
-use agentd_core::wire::message::Role;
+use agentd_core::wire::message::{Mode, Role};
 
 /// Judges a record as it is handed to the store.
 pub(super) fn judge(facts: &Facts, bounds: &Bounds, now: Instant, record: &Record, seq: u64) -> Verdict {
@@ -61,7 +63,11 @@ fn stands(run: &Run, record: &Record) -> Verdict {
     let was = &run.record;
     let who = |r: &Record| (r.handle, r.parent, r.call_id.clone(), r.depth, r.role, r.mode, r.created);
     unless(who(was) == who(record), "a run stays who it is", || format!("{was:?} became {record:?}"))?;
-    let Some((_, terminal)) = &run.terminal else { return Ok(()) };
+    let Some((_, terminal)) = &run.terminal else {
+        return unless(was.status <= record.status, "a live run does not go back", || {
+            format!("{} was {} and is {}", name(record), was.status.name(), record.status.name())
+        });
+    };
     // Tokens that are reported on the way out are still charged.
     let same = Record { usage: record.usage, ..terminal.clone() } == *record;
     unless(same, "a terminal record stands", || {
@@ -109,9 +115,7 @@ fn cause(
         unless(record.status == *status, "the first terminal frame stands", || {
             format!("{} said {} and is {}", name(record), status.name(), record.status.name())
         })?;
-        let token = text.as_deref().and_then(|t| t.split("token=").nth(1)).map(|t| {
-            t.split(|c: char| !c.is_ascii_digit() && c != '.' && c != 'r').next().unwrap_or_default()
-        });
+        let token = text.as_deref().and_then(token_of);
         if let Some(token) = token.filter(|_| record.status == Status::Completed) {
             unless(holds_token(&record.result.to_string(), token), "a result is the run's own", || {
                 format!("{} said {token} and has {:.80}", name(record), record.result.to_string())
@@ -123,11 +127,13 @@ fn cause(
     let draining = facts.draining().is_some();
     let ok = match record.status {
         Status::Held | Status::Spawned | Status::Running | Status::Retiring => true,
-        Status::Cancelled => told_this || doomed || draining || orphaned(facts, record),
+        Status::Cancelled => {
+            told_this || doomed || draining || orphaned(facts, record) || taken_back(facts, now, record, node)
+        }
         Status::Parked => draining || known.is_some_and(|run| facts.left_over(run, now)),
         Status::Failed => told_this || unsaved || failed(facts, bounds, now, node),
-        Status::Completed
-        | Status::Refused
+        Status::Completed => told_this || known.is_some_and(|run| retired(facts, now, run, record)),
+        Status::Refused
         | Status::ExhaustedSteps
         | Status::ExhaustedTokens
         | Status::Deadline
@@ -136,6 +142,37 @@ fn cause(
     unless(ok, CAUSE, || {
         format!("{} is {} ({:?}), and nothing was seen", name(record), record.status.name(), record.error)
     })
+}
+
+/// A person took the prompt of its turn back, and a warm worker had its time to end it.
+fn taken_back(facts: &Facts, now: Instant, record: &Record, node: &Node) -> bool {
+    // A worker that cannot be told any more is not waited for.
+    let at_once = facts.plan.knobs.one_shot || node.exit.is_some() || node.write_failed;
+    let wait = match at_once {
+        true => Duration::ZERO,
+        false => Duration::from_millis(facts.plan.knobs.term_ms),
+    };
+    let since = node.turn_cancelled.or_else(|| {
+        // It was made for a prompt that was taken back before it could be handed it.
+        let open = facts.prompts.open().find(|(_, p)| p.begun.is_none());
+        open.and_then(|(_, p)| p.cancelled).filter(|_| !node.first_frame)
+    });
+    record.role == Role::Worker && since.is_some_and(|at| now >= at + wait)
+}
+
+/// A warm run between turns ends with its last turn's result: it was retired, or it is a worker that nobody needs.
+fn retired(facts: &Facts, now: Instant, run: &Run, record: &Record) -> bool {
+    let last = run.talk.last_turn.as_ref();
+    let reason = match run.record.role {
+        Role::Subagent => run.record.mode == Mode::Warm && run.talk.retire_asked.is_some(),
+        Role::Worker => {
+            let idle = Duration::from_millis(facts.plan.knobs.idle_ms);
+            !facts.plan.knobs.one_shot
+                && (facts.draining().is_some() || last.is_some_and(|turn| now >= turn.at + idle))
+        }
+    };
+    let same = last.map_or(record.result.is_null(), |turn| is_turns(turn, &record.result));
+    reason && run.talk.in_hand.is_none() && same
 }
 
 /// Who waited for it, or the whole conversation, is over.
@@ -166,10 +203,11 @@ fn failed(facts: &Facts, bounds: &Bounds, now: Instant, node: &Node) -> bool {
         || node.spawn_failed
         || node.broken.is_some()
         || node.write_failed
+        || node.frame_failed.is_some()
         || silent
         || deaf
         || (node.ready.is_none() && past(node.spawned, knobs.ready_ms))
-        || past(node.spawned, node.deadline_ms + knobs.grace_ms)
+        || past(node.armed, node.deadline_ms + knobs.grace_ms)
         || (facts.draining().is_some() && bounds.drain_over(facts, now))
 }
 
@@ -177,28 +215,22 @@ fn failed(facts: &Facts, bounds: &Bounds, now: Instant, node: &Node) -> bool {
 pub(super) fn judge_spawn(facts: &Facts, node: NodeId) -> Verdict {
     const RULE: &str = "intent is durable before the effect";
     let run = facts.run_of(node);
-    unless(run.is_some_and(|r| r.stored), RULE, || format!("{node} is spawned, its record not stored"))?;
+    unless(run.is_some_and(|r| r.intent == Intent::Stored), RULE, || {
+        format!("{node} is spawned, its record not stored")
+    })?;
     let over = run.is_some_and(|r| r.terminal.is_some());
     unless(!over, "no start revives what ended", || format!("{node}"))
 }
 
-/// The answer of the conversation is its worker's, once.
-pub(super) fn judge_delivery(facts: &Facts, nth: u32, result: &ResultObject) -> Verdict {
-    unless(nth == 1, "the answer is delivered once", || format!("{nth} times"))?;
-    let root = facts.root.and_then(|id| facts.runs.get(&id));
-    let same = root.and_then(|r| r.terminal.as_ref()).is_some_and(|(_, record)| {
-        record.run_id == result.run_id && record.status == result.status && record.result == result.result
-    });
-    unless(same, "the answer is the root's", || format!("{result:?}"))
-}
-
-/// At the end every record is terminal and the answer is out.
-pub(super) fn judge_exit(facts: &Facts, bounds: &Bounds, delivered: bool) -> Verdict {
+/// At the end every record is terminal.
+pub(super) fn judge_exit(facts: &Facts) -> Verdict {
     // A run whose intent could not be saved never was one.
-    let live = facts.runs.values().find(|r| r.terminal.is_none() && (r.stored || !r.store_failed));
-    if let Some(run) = live {
-        let seen = format!("{} is {}", name(&run.record), run.record.status.name());
-        return Err(("every record is terminal at the end", seen));
+    let live = facts.runs.values().find(|r| r.terminal.is_none() && !r.is_forgotten());
+    match live {
+        None => Ok(()),
+        Some(run) => {
+            let seen = format!("{} is {}", name(&run.record), run.record.status.name());
+            Err(("every record is terminal at the end", seen))
+        }
     }
-    unless(delivered || bounds.was_interrupted(), "the answer is delivered", || "exit without it".into())
 }

@@ -78,6 +78,18 @@ pub enum Fault {
         /// When.
         at_ms: u64,
     },
+    /// The first frame of the n-th process cannot be made.
+    SpawnFrameFails {
+        /// Which.
+        nth: u32,
+    },
+    /// A person takes a prompt back.
+    CancelPrompt {
+        /// Its number, from 1.
+        prompt: u64,
+        /// When.
+        at_ms: u64,
+    },
     /// The supervisor gets a signal.
     Signal {
         /// When.

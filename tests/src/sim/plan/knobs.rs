@@ -16,6 +16,16 @@ pub struct Knobs {
     pub burst: u32,
     /// `limits.subagents.rate`: time to refill.
     pub refill_ms: u64,
+    /// `limits.subagents.queue`.
+    pub queue: u32,
+    /// The conversation is one turn; any other ends by a drain.
+    pub one_shot: bool,
+    /// `agent.worker_idle`.
+    pub idle_ms: u64,
+    /// `agent.wake_on: [subagent_result]`.
+    pub wake: bool,
+    /// When a conversation that is not one-shot gets a SIGTERM, if the faults have none.
+    pub stop_ms: u64,
     /// `limits.run.deadline` of every run.
     pub deadline_ms: u64,
     /// `lifecycle.liveness.ping`.
@@ -59,6 +69,11 @@ impl Default for Knobs {
             depth: 1,
             burst: 8,
             refill_ms: 2_000,
+            queue: 0,
+            one_shot: true,
+            idle_ms: 60_000,
+            wake: false,
+            stop_ms: 300_000,
             deadline_ms: 600_000,
             ping_ms: 3_000,
             pong_ms: 10_000,

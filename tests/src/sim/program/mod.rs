@@ -2,16 +2,18 @@
 //! the supervisor but frames, as a real one. The world lends it a pipe each way and carries out its deeds.
 
 mod speak;
+mod turns;
 
-pub(crate) use speak::instruction;
+pub(crate) use speak::{instruction, token_of};
 
-use crate::sim::plan::{Nature, Offspring, OnCancel, OnTerm, Plan, Readiness, Script, Step};
+use crate::sim::plan::{Answer, Nature, Offspring, OnCancel, OnTerm, Plan, Readiness, Script, Step, TurnEnd};
 use agentd_core::event::Exit;
 use agentd_core::time::{Duration, Instant};
-use agentd_core::wire::message::{LoopEnd, Spawn, State, ToolResult, WaitingOn};
+use agentd_core::wire::message::{LoopEnd, Mode, Spawn, State, ToolResult, WaitingOn};
 use agentd_core::wire::{Decoded, Down, DownDecoder, Encoder, Up};
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
+use turns::Turns;
 
 /// What a program does to its process.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,8 +58,11 @@ pub(crate) struct Program {
     calls: u64,
     open: BTreeSet<u64>,
     ended: bool,
+    turns: Turns,
     decoder: DownDecoder,
     encoder: Encoder,
+    /// Its first frame could not be made.
+    pub(crate) unspoken: bool,
     /// Bytes not yet in the pipe.
     pub(crate) out: VecDeque<u8>,
     /// What the supervisor did to it that it never may.
@@ -80,8 +85,10 @@ impl Program {
             calls: 0,
             open: BTreeSet::new(),
             ended: false,
+            turns: Turns::default(),
             decoder: DownDecoder::new(),
             encoder: Encoder::new(),
+            unspoken: false,
             out: VecDeque::new(),
             complaint: None,
         }
@@ -104,6 +111,10 @@ impl Program {
             match frame {
                 Ok(Decoded::Message(message)) => self.take(now, message),
                 Ok(Decoded::Ignored) => self.complain("a frame of no known type".into()),
+                // The driver could not make the first one; a process that is handed others instead leaves.
+                Err(_) if self.script.is_none() && self.unspoken => {
+                    return self.leave(now, Exit::Code(2));
+                }
                 Err(error) => return self.complain(format!("a frame it cannot read: {error}")),
             }
         }
@@ -135,7 +146,7 @@ impl Program {
             Phase::Starting(at) | Phase::Leaving(at, _) => at,
             Phase::Working => self.asleep,
         };
-        [own, self.cancelling, self.terminating].into_iter().flatten().min()
+        [own, self.cancelling, self.terminating, self.turns.cancel_due()].into_iter().flatten().min()
     }
 
     /// Runs as far as it can.
@@ -160,6 +171,7 @@ impl Program {
                 self.leave(now, Exit::Code(0));
             }
         }
+        self.cancel_turn_due(now);
         if let Phase::Starting(Some(at)) = self.phase
             && at <= now
         {
@@ -203,18 +215,25 @@ impl Program {
         match message {
             Down::Spawn(spawn) => self.begin(now, &spawn),
             Down::Ping(ping) => self.pong(ping.seq),
-            Down::Cancel(_) => self.cancelled(now),
+            Down::Cancel(cancel) => match cancel.turn {
+                None => self.cancelled(now),
+                Some(turn) => self.turn_cancelled(now, turn),
+            },
             Down::ToolResult(result) => self.answered(&result),
-            Down::Message(_) | Down::Steer(_) | Down::Finish(_) | Down::Pause(_) | Down::Resume(_) => {}
+            Down::Message(message) => self.message(&message),
+            Down::Steer(steer) => self.steered(&steer),
+            Down::Finish(_) => self.turns.finish = self.has_work(),
+            Down::Pause(_) | Down::Resume(_) => {}
         }
     }
 
     fn begin(&mut self, now: Instant, spawn: &Spawn) {
-        let Some((script, token)) = speak::read_instruction(&spawn.instruction) else {
+        let Some((script, token)) = speak::read_instruction(&spawn.instruction, 1) else {
             return self.complain(format!("an instruction nobody gave: {:?}", spawn.instruction));
         };
         self.script = Some(script);
         self.token = token;
+        self.turns = Turns::begun(spawn.mode == Mode::Warm);
         self.phase = match self.nature().ready {
             Readiness::After(ms) => Phase::Starting(Some(now + Duration::from_millis(ms))),
             Readiness::Never => Phase::Starting(None),
@@ -245,23 +264,34 @@ impl Program {
         }
         self.asleep = None;
         self.collecting = self.collecting && !self.open.is_empty();
-        self.collecting
+        self.collecting || self.is_at_rest()
     }
 
     fn perform(&mut self, now: Instant, deeds: &mut Vec<Deed>) {
+        if self.boundary(now) {
+            return;
+        }
         let at = self.step;
-        let step = self.script_of().and_then(|s| s.steps.get(at)).cloned();
+        let step = self.steps().and_then(|steps| steps.get(at)).cloned();
         self.step += 1;
-        match step.unwrap_or(Step::Finish { answer: Default::default(), exit_ms: Some(0) }) {
+        let last = match self.turns.in_hand() {
+            Some(_) => Step::EndTurn(TurnEnd::With(Answer::Text)),
+            None => Step::Finish { answer: Answer::Text, exit_ms: Some(0) },
+        };
+        match step.unwrap_or(last) {
             Step::Wait(ms) => self.asleep = Some(now + Duration::from_millis(ms)),
             Step::Say(frames) => (0..frames).for_each(|i| self.progress(i)),
-            Step::Run { script, mode, delegate, flaw } => {
-                let token = format!("{}.{at}", self.token);
-                self.ask("subagent.run", &token, speak::run_args(script, &token, mode, delegate, flaw));
+            Step::Run { script, mode, delegate, flaw, rank } => {
+                let token = self.call_token(at);
+                self.ask("subagent.run", &token, speak::run_args(script, &token, mode, delegate, flaw, rank));
             }
-            Step::Await { handles, any, timeout_ms } => {
-                self.ask_about("subagent.await", at, speak::await_args(&handles, any, timeout_ms));
+            Step::Await { handles, any, timeout_ms, message } => {
+                self.ask_about("subagent.await", at, speak::await_args(&handles, any, timeout_ms, message));
             }
+            Step::Send { handle, times } => self.talk("subagent.send", at, handle, times),
+            Step::Steer { handle, times } => self.talk("subagent.steer", at, handle, times),
+            Step::Hurry(handle) => self.ask_about("subagent.finish", at, speak::handle_args(handle)),
+            Step::Retire(handle) => self.ask_about("subagent.retire", at, speak::handle_args(handle)),
             Step::Status(handle) => {
                 self.ask_about("subagent.status", at, speak::handle_args(handle));
             }
@@ -295,6 +325,7 @@ impl Program {
                 let at = exit_ms.map(|ms| now + Duration::from_millis(ms));
                 self.phase = Phase::Leaving(at, Exit::Code(0));
             }
+            Step::EndTurn(how) => self.end_turn(how),
             Step::Fail => {
                 self.fail();
                 self.leave(now, Exit::Code(1));

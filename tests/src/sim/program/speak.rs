@@ -1,7 +1,7 @@
 //! What a fake child says: its frames, the arguments of its calls, and bytes that are no frame.
 
 use super::{Phase, Program};
-use crate::sim::plan::{Answer, Flaw, Mode, Rubbish};
+use crate::sim::plan::{Answer, Flaw, Mode, Rank, Rubbish};
 use agentd_core::bytes::Json;
 use agentd_core::event::Exit;
 use agentd_core::time::Instant;
@@ -18,16 +18,39 @@ pub(crate) fn instruction(script: usize, token: &str) -> String {
     format!("script={script} token={token}")
 }
 
-/// Takes an instruction apart again.
-pub(crate) fn read_instruction(text: &str) -> Option<(usize, String)> {
+/// Takes an instruction or a message apart again; `id` is the message's number. What tells the conversation of ended
+/// runs is taken by the first script, under a token of its own.
+pub(crate) fn read_instruction(text: &str, id: u64) -> Option<(usize, String)> {
+    if text.starts_with("subagent") {
+        return Some((0, format!("n{id}")));
+    }
     let (script, token) = text.strip_prefix("script=")?.split_once(" token=")?;
     Some((script.parse().ok()?, token.to_owned()))
 }
 
-pub(super) fn run_args(script: usize, token: &str, mode: Mode, delegate: bool, flaw: Option<Flaw>) -> Value {
+/// The token in a text.
+pub(crate) fn token_of(text: &str) -> Option<&str> {
+    let (_, rest) = text.split_once("token=")?;
+    let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '.').unwrap_or(rest.len());
+    rest.get(..end)
+}
+
+pub(super) fn run_args(
+    script: usize,
+    token: &str,
+    mode: Mode,
+    delegate: bool,
+    flaw: Option<Flaw>,
+    rank: Rank,
+) -> Value {
     let mut args = json!({"instruction": instruction(script, token), "mode": mode.name()});
     if delegate {
         args["delegate"] = json!(true);
+    }
+    match rank {
+        Rank::Low => args["priority"] = json!("low"),
+        Rank::Normal => {}
+        Rank::High => args["priority"] = json!("high"),
     }
     match flaw {
         None => {}
@@ -41,7 +64,7 @@ pub(super) fn run_args(script: usize, token: &str, mode: Mode, delegate: bool, f
     args
 }
 
-pub(super) fn await_args(handles: &[u64], any: bool, timeout_ms: Option<u64>) -> Value {
+pub(super) fn await_args(handles: &[u64], any: bool, timeout_ms: Option<u64>, message: Option<u64>) -> Value {
     let mut args = match handles {
         [one] => json!({"handle": format!("sub-{one}")}),
         many => json!({"handles": many.iter().map(|n| format!("sub-{n}")).collect::<Vec<_>>()}),
@@ -52,7 +75,14 @@ pub(super) fn await_args(handles: &[u64], any: bool, timeout_ms: Option<u64>) ->
     if let Some(ms) = timeout_ms {
         args["timeout"] = json!(format!("{ms}ms"));
     }
+    if let Some(message) = message {
+        args["message_id"] = json!(message);
+    }
     args
+}
+
+pub(super) fn talk_args(handle: u64, token: &str) -> Value {
+    json!({"handle": format!("sub-{handle}"), "text": instruction(0, token)})
 }
 
 pub(super) fn handle_args(handle: u64) -> Value {
@@ -121,7 +151,7 @@ impl Program {
     }
 
     pub(super) fn ask_about(&mut self, name: &str, step: usize, args: Value) {
-        let id = format!("{}.{step}", self.token);
+        let id = self.call_token(step);
         self.ask(name, &id, args);
     }
 

@@ -29,6 +29,9 @@ const MOST_EVENTS: u64 = 2_000_000;
 /// Longer than any plan needs: something waits for ever.
 const MOST_TIME: Duration = Duration::from_secs(4 * 3600);
 
+/// Of so many events one is followed by a look at the snapshot.
+const LOOKS_EVERY: u64 = 11;
+
 /// What is to happen.
 #[derive(Debug)]
 enum Due {
@@ -126,6 +129,20 @@ impl<'m> World<'m> {
         self.later(start, ("start", 0), Due::Notice(Event::Seeded { seed: self.plan.seed }));
         let prompt = Event::PromptSubmitted { text: instruction(0, "r") };
         self.later(start, ("start", 0), Due::Notice(prompt));
+        let mut prompts = self.plan.prompts_ms.clone();
+        prompts.sort_unstable();
+        for (number, at_ms) in (2..).zip(prompts) {
+            let text = instruction(0, &format!("p{number}"));
+            let at = start + Duration::from_millis(at_ms);
+            self.later(at, ("start", 0), Due::Notice(Event::PromptSubmitted { text }));
+        }
+        let knobs = &self.plan.knobs;
+        let ends = |f: &Fault| matches!(f, Fault::Signal { signal: Interrupt::Term | Interrupt::Int, .. });
+        if !knobs.one_shot && !self.plan.faults.iter().any(ends) {
+            let at = start + Duration::from_millis(knobs.stop_ms);
+            let signal = SupervisorSignal::Term;
+            self.later(at, ("stop", 0), Due::Notice(Event::Signalled { signal }));
+        }
         for (i, fault) in self.plan.faults.clone().into_iter().enumerate() {
             let stream = ("fault", i as u64);
             match fault {
@@ -142,10 +159,16 @@ impl<'m> World<'m> {
                     let length = Duration::from_millis(ms);
                     self.later(start + Duration::from_millis(at_ms), stream, Due::Gap { length, machine });
                 }
+                Fault::CancelPrompt { prompt, at_ms } => {
+                    let reason = "the plan says so".to_owned();
+                    let at = start + Duration::from_millis(at_ms);
+                    self.later(at, stream, Due::Notice(Event::TurnCancelled { prompt, reason }));
+                }
                 Fault::Orphan { at_ms } => {
                     self.agenda.push_alone(start + Duration::from_millis(at_ms), Due::Orphan);
                 }
                 Fault::SpawnFails { .. }
+                | Fault::SpawnFrameFails { .. }
                 | Fault::Stillborn { .. }
                 | Fault::SpawnSlow { .. }
                 | Fault::StoreSlow { .. }
@@ -241,6 +264,12 @@ impl<'m> World<'m> {
         }
         let deadline = self.machine.poll_timeout().map(|d| d.at);
         self.oracles.turned(self.now, was_tick, deadline);
+        // A person looks now and then, and often at first.
+        if (self.events < 64 || self.events.is_multiple_of(LOOKS_EVERY))
+            && let Some(snapshot) = self.machine.snapshot()
+        {
+            self.oracles.shown(self.now, &snapshot);
+        }
         self.timer = deadline.map(|at| at.max(self.now) + self.chance.delay(("timer", 0)));
     }
 

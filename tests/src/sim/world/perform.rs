@@ -14,6 +14,10 @@ impl World<'_> {
         self.over |= is_exit(&action);
         match action {
             Action::Spawn { node, .. } => self.spawn(node),
+            Action::SendSpawn { node, .. } if self.frame_fails(node) => {
+                let error = "{{secret:KEY}}: a planned fault".to_owned();
+                self.notice(("down", node.0), Event::SpawnFrameFailed { node, error });
+            }
             Action::SendSpawn { node, payload } => {
                 match Encoder::new().encode_down(&Down::Spawn(payload.0)) {
                     Ok(frame) => self.send(node, &frame),
@@ -71,6 +75,15 @@ impl World<'_> {
             }
             None => self.later(at, ("spawner", 0), Due::Born(node, nth)),
         }
+    }
+
+    /// Whether the plan says that this process's first frame cannot be made.
+    fn frame_fails(&mut self, node: NodeId) -> bool {
+        let Some(child) = self.children.get_mut(&node) else { return false };
+        let nth = child.nth;
+        let fails = |f: &Fault| matches!(f, Fault::SpawnFrameFails { nth: n } if *n == nth);
+        child.program.unspoken = self.plan.faults.iter().any(fails);
+        child.program.unspoken
     }
 
     fn send(&mut self, node: NodeId, frame: &[u8]) {

@@ -1,37 +1,28 @@
 //! What is known: gathered from events and actions alone, but for births, deaths and misdeeds, which the fake machine tells.
 //! Frames are read by decoders of the oracles' own, from the bytes that were fed and sent.
 
+mod heard;
 mod node;
+mod prompts;
+mod run;
+mod talk;
 
-pub(super) use node::{Node, Request};
+pub(super) use node::{Ask, Node, Request};
+pub(super) use prompts::{Prompt, Prompts};
+pub(super) use run::{Intent, Run};
+pub(super) use talk::{Message, Steer, Talk, TurnSeen};
 
-use super::Verdict;
 use crate::sim::plan::Plan;
 use agentd_core::action::Action;
 use agentd_core::event::{Event, SupervisorSignal};
 use agentd_core::id::{Handle, NodeId, RunId};
-use agentd_core::record::Record;
+use agentd_core::record::{Record, Status};
 use agentd_core::time::{Duration, Instant};
-use agentd_core::wire::message::{Mode, Role, ToolResult};
-use agentd_core::wire::{Decoded, Down, DownDecoder, Encoder};
+use agentd_core::wire::message::{Mode, Role};
+use agentd_core::wire::{Down, DownDecoder, Encoder};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-
-/// One run.
-pub(super) struct Run {
-    pub(super) record: Record,
-    /// Some record of it is durable.
-    pub(super) stored: bool,
-    /// Its record could not be saved, at least once.
-    pub(super) store_failed: bool,
-    /// When its end could not be saved: the last time, and how often in a row.
-    pub(super) unsaved: Option<(Instant, u32)>,
-    pub(super) terminal: Option<(Instant, Record)>,
-    /// Its terminal record is durable, or never will be.
-    pub(super) settled: Option<Instant>,
-    /// Somebody asked for its end: a kill of it or above it, or the end of who waits for it.
-    pub(super) doomed: Option<Instant>,
-}
 
 /// See the module.
 pub(super) struct Facts {
@@ -46,8 +37,9 @@ pub(super) struct Facts {
     pub(super) gaps: Duration,
     /// Interrupts so far: when, and which.
     pub(super) interrupts: Vec<(Instant, SupervisorSignal)>,
-    /// Kills that were asked for: of whom, whether only of it, when.
-    kills: Vec<(String, bool, Instant)>,
+    /// Kills and retirements that were asked for, and when.
+    asks: Vec<(Ask, Instant)>,
+    pub(super) prompts: Prompts,
     /// What each `Persist` was of, and whether it was terminal.
     persists: BTreeMap<u64, (RunId, bool)>,
     pub(super) last_seq: Option<u64>,
@@ -64,7 +56,8 @@ impl Facts {
             delivered: None,
             gaps: Duration::ZERO,
             interrupts: Vec::new(),
-            kills: Vec::new(),
+            asks: Vec::new(),
+            prompts: Prompts::default(),
             persists: BTreeMap::new(),
             last_seq: None,
         }
@@ -105,6 +98,12 @@ impl Facts {
             .find(|r| r.record.parent == Some(parent) && r.record.call_id.as_deref() == Some(call_id))
     }
 
+    /// Messages that may have been taken from callers that died before they could be told.
+    pub(super) fn unheard_sends(&self, run: &Run) -> usize {
+        let Some(handle) = run.record.handle else { return 0 };
+        self.nodes.values().filter_map(|n| n.unheard.get(&handle)).sum()
+    }
+
     /// Whether a drain has begun.
     pub(super) fn draining(&self) -> Option<Instant> {
         self.interrupts.first().map(|(at, _)| *at)
@@ -112,8 +111,12 @@ impl Facts {
 
     /// Whether a run that nobody waits for has had its time after the conversation's answer.
     pub(super) fn left_over(&self, run: &Run, now: Instant) -> bool {
-        let wait = Duration::from_millis(self.plan.knobs.drain_ms);
-        run.record.mode == Mode::Detached && self.delivered.is_some_and(|at| now >= at + wait)
+        let wait = match run.record.mode {
+            Mode::Detached => Duration::from_millis(self.plan.knobs.drain_ms),
+            Mode::Warm => Duration::ZERO,
+            Mode::Sync | Mode::Async => return false,
+        };
+        self.plan.knobs.one_shot && self.delivered.is_some_and(|at| now >= at + wait)
     }
 
     /// What has not ended, for a message.
@@ -135,7 +138,11 @@ impl Facts {
 
     pub(super) fn fed(&mut self, now: Instant, event: &Event) {
         match event {
-            Event::ChildSpawned { node, .. } => self.node(*node).spawned = Some(now),
+            Event::ChildSpawned { node, .. } => {
+                let node = self.node(*node);
+                node.spawned = Some(now);
+                node.armed = Some(now);
+            }
             Event::SpawnFailed { node, .. } => self.node(*node).spawn_failed = true,
             Event::ChildBytes { node, bytes } => self.read_up(now, *node, bytes),
             Event::ChildEof { node } => {
@@ -143,14 +150,20 @@ impl Facts {
                 node.eof = true;
                 node.note_finish(now);
             }
-            Event::ChildWriteFailed { node, .. } | Event::SpawnFrameFailed { node, .. } => {
-                self.node(*node).write_failed = true
+            Event::ChildWriteFailed { node, .. } => {
+                let node = self.node(*node);
+                node.write_failed = true;
+                node.count_unheard();
+            }
+            Event::SpawnFrameFailed { node, .. } => {
+                self.node(*node).frame_failed.get_or_insert(now);
             }
             Event::ExitObserved { node, exit } => {
                 let gaps = self.gaps;
                 let n = self.node(*node);
                 n.exit = Some((now, *exit));
                 n.gaps_at_exit = gaps;
+                n.count_unheard();
                 self.doom_children_of(*node, now);
             }
             Event::Swept { node, remaining, .. } => {
@@ -165,10 +178,14 @@ impl Facts {
             Event::Signalled { signal: signal @ (SupervisorSignal::Term | SupervisorSignal::Int) } => {
                 self.interrupts.push((now, *signal));
             }
+            Event::PromptSubmitted { text } => {
+                if !self.plan.knobs.one_shot || self.prompts.all.is_empty() {
+                    self.prompts.asked(now, text);
+                }
+            }
+            Event::TurnCancelled { prompt, .. } => self.prompt_cancelled(now, *prompt),
             Event::Signalled { signal: SupervisorSignal::Hup }
             | Event::Seeded { .. }
-            | Event::PromptSubmitted { .. }
-            | Event::TurnCancelled { .. }
             | Event::Tick
             | Event::ChildStderr { .. }
             | Event::ChildWrote { .. } => {}
@@ -180,94 +197,38 @@ impl Facts {
         let Some(run) = self.runs.get_mut(&id) else { return };
         run.stored |= stored;
         run.store_failed |= !stored;
+        if run.intent == Intent::Out(seq) {
+            run.intent = if stored { Intent::Stored } else { Intent::Failed };
+        }
         if terminal {
             run.unsaved = (!stored).then(|| (now, run.unsaved.map_or(1, |(_, times)| times + 1)));
         }
-        if terminal && (stored || !retryable) {
-            run.settled.get_or_insert(now);
+        if terminal && (stored || !retryable) && run.settled.is_none() {
+            run.settled = Some(now);
+            self.owe_note(id);
         }
     }
 
-    fn read_up(&mut self, now: Instant, id: NodeId, bytes: &[u8]) {
-        let node = self.node(id);
-        if node.broken.is_some() {
-            return;
-        }
-        let mut decoder = node.up.take().unwrap_or_default();
-        decoder.push(bytes);
-        let mut kills = Vec::new();
-        for frame in decoder.by_ref() {
-            match frame {
-                Ok(Decoded::Message(up)) if node.terminal.is_none() => kills.extend(node.heard(now, up)),
-                Ok(_) => {}
-                Err(_) => node.broken = Some(now),
-            }
-            if node.broken.is_some() {
-                break;
-            }
-        }
-        node.up = Some(decoder);
-        for (handle, only) in kills {
-            self.doom(&handle, only, now);
-            self.kills.push((handle, only, now));
-        }
-    }
-
-    /// A kill was asked for; whether it is allowed is told by its answer, so this is a reason and no proof.
-    fn doom(&mut self, handle: &str, only: bool, now: Instant) {
-        let Some(id) = self.by_handle(handle).map(|r| r.record.run_id) else { return };
-        self.doom_run(id, !only, now);
-    }
-
-    fn doom_run(&mut self, id: RunId, all_below: bool, now: Instant) {
-        if let Some(run) = self.runs.get_mut(&id) {
-            run.doomed.get_or_insert(now);
-        }
-        let below: Vec<RunId> = self
-            .runs
-            .values()
-            .filter(|r| r.record.parent == Some(id) && (all_below || r.record.mode == Mode::Sync))
-            .map(|r| r.record.run_id)
-            .collect();
-        for id in below {
-            self.doom_run(id, all_below, now);
-        }
-    }
-
-    /// Who waited is gone: what it waited for has no reader (S6.7).
-    fn doom_children_of(&mut self, node: NodeId, now: Instant) {
-        let Some(id) = self.nodes.get(&node).and_then(|n| n.run) else { return };
-        let below: Vec<RunId> = self
-            .runs
-            .values()
-            .filter(|r| r.record.parent == Some(id) && r.record.mode == Mode::Sync)
-            .map(|r| r.record.run_id)
-            .collect();
-        for id in below {
-            self.doom_run(id, false, now);
-        }
-    }
-
-    /// What a frame to a child answers. A frame the child could not read is a broken rule.
-    pub(super) fn read_down(&mut self, now: Instant, id: NodeId, frame: &[u8]) -> Verdict<Vec<ToolResult>> {
-        const RULE: &str = "a child is sent what it can use";
-        let node = self.node(id);
-        let Some(decoder) = node.down.as_mut() else {
-            return Err((RULE, format!("{id} is sent a frame before its spawn frame")));
+    /// With `agent.wake_on` the conversation is told of an ended run whose result is no call's answer (S8.4).
+    fn owe_note(&mut self, id: RunId) {
+        let Some(run) = self.runs.get(&id).filter(|run| run.record.handle.is_some()) else { return };
+        let handle = name(&run.record);
+        let asks = |node: &Node, r: &Request| {
+            let about = |value: &Value| *value == *handle;
+            let one = about(&r.args["handle"]) && r.name != "subagent.send";
+            let many = r.args["handles"].as_array().is_some_and(|all| all.iter().any(about));
+            let made = node.run == run.record.parent && Some(&r.call_id) == run.record.call_id.as_ref();
+            !r.answered && (one || many || made)
         };
-        decoder.push(frame);
-        let mut answers = Vec::new();
-        for frame in decoder.by_ref() {
-            match frame {
-                Ok(Decoded::Message(Down::ToolResult(result))) => answers.push(result),
-                Ok(Decoded::Message(Down::Cancel(_))) => {
-                    node.cancelled.get_or_insert(now);
-                }
-                Ok(_) => {}
-                Err(error) => return Err((RULE, format!("{id}: {error}"))),
-            }
+        let is_worker = |node: &Node| {
+            let of = node.run.and_then(|id| self.runs.get(&id));
+            of.is_some_and(|run| run.record.role == Role::Worker)
+        };
+        let mut workers = self.nodes.values().filter(|node| is_worker(node));
+        let answered = workers.any(|node| node.requests.values().any(|r| asks(node, r)));
+        if self.plan.knobs.wake && self.draining().is_none() && !answered {
+            self.prompts.owed.insert(format!("subagent {handle} "));
         }
-        Ok(answers)
     }
 
     pub(super) fn did(&mut self, now: Instant, action: &Action) {
@@ -278,8 +239,16 @@ impl Facts {
                 node.spawn_failed = false;
             }
             Action::SendSpawn { node, payload } => {
+                let (mode, instruction) = (payload.0.mode, payload.0.instruction.clone());
+                if payload.0.role == Role::Worker {
+                    self.prompt_begun(*node, 1, &instruction);
+                }
+                if let Some(run) = self.run_of_mut(*node) {
+                    run.talk.begun(mode, &instruction);
+                }
                 let node = self.node(*node);
                 node.first_frame = true;
+                node.offered = payload.0.own_tools.iter().map(|tool| tool.name.clone()).collect();
                 node.deadline_ms = payload.0.limits.deadline_ms;
                 let mut decoder = DownDecoder::new();
                 if let Ok(frame) = Encoder::new().encode_down(&Down::Spawn(payload.0.clone())) {
@@ -300,6 +269,16 @@ impl Facts {
         }
     }
 
+    /// A worker is handed a prompt, or a note. Gives the number of the prompt.
+    pub(super) fn prompt_begun(&mut self, node: NodeId, message: u64, text: &str) -> Option<u64> {
+        let number = self.prompts.begun(node, message, text)?;
+        self.prompts.last_begun = self.prompts.last_begun.max(number);
+        // It may have been taken back while its worker was being made.
+        let cancelled = self.prompts.all.get(&number).and_then(|p| p.cancelled);
+        self.node(node).turn_cancelled = cancelled;
+        Some(number)
+    }
+
     fn persisted(&mut self, now: Instant, seq: u64, record: &Record) {
         let id = record.run_id;
         let terminal = record.status.is_terminal();
@@ -314,7 +293,7 @@ impl Facts {
         }
         // The read that brought its call may have brought its kill as well.
         let text = record.handle.map(|h| h.to_string());
-        let killed = self.kills.iter().any(|(handle, _, at)| text.as_ref() == Some(handle) && *at == now);
+        let new = !self.runs.contains_key(&id);
         let run = self.runs.entry(id).or_insert_with(|| Run {
             record: record.clone(),
             stored: false,
@@ -322,12 +301,28 @@ impl Facts {
             unsaved: None,
             terminal: None,
             settled: None,
-            doomed: killed.then_some(now),
+            doomed: None,
+            intent: Intent::None,
+            talk: Talk::default(),
         });
+        if !terminal && record.status != Status::Held && !run.has_begun() {
+            run.intent = Intent::Out(seq);
+        }
         run.record = record.clone();
         if terminal && run.terminal.is_none() {
             run.terminal = Some((now, record.clone()));
             self.doom_children_of(record.node, now);
+        }
+        if new {
+            let early = |(ask, at): &&(Ask, Instant)| *at == now && text.as_deref() == Some(ask.handle());
+            let asks: Vec<Ask> = self.asks.iter().filter(early).map(|(ask, _)| ask.clone()).collect();
+            asks.iter().for_each(|ask| self.asked(now, ask));
+            // And the end of the turn that made it.
+            let parent = record.parent.and_then(|id| self.runs.get(&id)).map(|r| r.record.node);
+            let over = parent.and_then(|p| self.nodes.get(&p)).is_some_and(|n| n.called_off == Some(now));
+            if over && record.mode == Mode::Sync {
+                self.doom_run(id, false, now);
+            }
         }
     }
 }

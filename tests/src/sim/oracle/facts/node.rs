@@ -3,7 +3,7 @@
 use crate::sim::oracle::Misdeed;
 use agentd_core::action::ChildSignal;
 use agentd_core::event::Exit;
-use agentd_core::id::RunId;
+use agentd_core::id::{Handle, RunId};
 use agentd_core::record::Status;
 use agentd_core::time::{Duration, Instant};
 use agentd_core::wire::message::LoopEnd;
@@ -20,6 +20,23 @@ pub(in crate::sim::oracle) struct Request {
     pub(in crate::sim::oracle) answered: bool,
 }
 
+/// What somebody wants of a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::sim::oracle) enum Ask {
+    /// Its end.
+    Kill { handle: String, only: bool },
+    /// No more messages.
+    Retire { handle: String },
+}
+
+impl Ask {
+    pub(super) fn handle(&self) -> &str {
+        match self {
+            Ask::Kill { handle, .. } | Ask::Retire { handle } => handle,
+        }
+    }
+}
+
 /// One process.
 #[derive(Default)]
 pub(in crate::sim::oracle) struct Node {
@@ -28,7 +45,23 @@ pub(in crate::sim::oracle) struct Node {
     pub(in crate::sim::oracle) spawn_failed: bool,
     pub(in crate::sim::oracle) spawned: Option<Instant>,
     pub(in crate::sim::oracle) first_frame: bool,
+    /// The supervisor's tools that its first frame offered.
+    pub(in crate::sim::oracle) offered: Vec<String>,
     pub(in crate::sim::oracle) deadline_ms: u64,
+    /// Since when its deadline runs: its process's, or of a warm one its turn's.
+    pub(in crate::sim::oracle) armed: Option<Instant>,
+    /// Its first frame could not be made.
+    pub(in crate::sim::oracle) frame_failed: Option<Instant>,
+    /// When its open calls were last called off: a turn ended or was cancelled.
+    pub(in crate::sim::oracle) called_off: Option<Instant>,
+    /// Its sends that nobody can answer any more, by whom they were for.
+    pub(in crate::sim::oracle) unheard: BTreeMap<Handle, usize>,
+    /// It told of a turn that was not in hand. Where its run was decided before, in the same event, that is no fault.
+    pub(in crate::sim::oracle) out_of_turn: Option<Instant>,
+    /// Only its turn was cancelled.
+    pub(in crate::sim::oracle) turn_cancelled: Option<Instant>,
+    /// Runs that must end in this event, for the turn that waited for them has.
+    pub(in crate::sim::oracle) end_now: Vec<RunId>,
     pub(in crate::sim::oracle) exit: Option<(Instant, Exit)>,
     /// How long the daemon had stood still by then.
     pub(in crate::sim::oracle) gaps_at_exit: Duration,
@@ -57,14 +90,29 @@ pub(in crate::sim::oracle) struct Node {
 }
 
 impl Node {
+    /// Whether a call is of a tool that it was offered.
+    pub(in crate::sim::oracle) fn is_offered(&self, id: u64) -> bool {
+        self.requests.get(&id).is_some_and(|request| self.offered.contains(&request.name))
+    }
+
+    /// It can be told nothing any more.
+    pub(super) fn count_unheard(&mut self) {
+        self.unheard.clear();
+        for request in self.requests.values().filter(|r| !r.answered && r.name == "subagent.send") {
+            if let Some(handle) = request.args["handle"].as_str().and_then(|h| h.parse().ok()) {
+                *self.unheard.entry(handle).or_default() += 1;
+            }
+        }
+    }
+
     pub(super) fn note_finish(&mut self, now: Instant) {
         if self.eof && self.exit.is_some() && self.remaining == Some(0) {
             self.finished.get_or_insert(now);
         }
     }
 
-    /// What a frame tells. Kills it asks for are returned: handle and `only`.
-    pub(super) fn heard(&mut self, now: Instant, up: Up) -> Option<(String, bool)> {
+    /// What a frame tells. Kills and retirements it asks for are returned.
+    pub(super) fn heard(&mut self, now: Instant, up: &Up) -> Option<Ask> {
         if self.ready.is_none() && !matches!(up, Up::Ready(_) | Up::Failed(_)) {
             self.broken.get_or_insert(now);
             return None;
@@ -79,16 +127,20 @@ impl Node {
                     return None;
                 }
                 let args = request.args.parse().unwrap_or(Value::Null);
-                let kill = (request.name == "subagent.kill").then(|| {
-                    let handle = args["handle"].as_str().unwrap_or_default().to_owned();
-                    (handle, args["only"] == Value::Bool(true))
-                });
-                let (name, call_id) = (request.name, request.call_id);
+                let handle = args["handle"].as_str().unwrap_or_default().to_owned();
+                let ask = match request.name.as_str() {
+                    "subagent.kill" => Some(Ask::Kill { handle, only: args["only"] == Value::Bool(true) }),
+                    "subagent.retire" => Some(Ask::Retire { handle }),
+                    _ => None,
+                };
+                let (name, call_id) = (request.name.clone(), request.call_id.clone());
                 self.requests.insert(request.id, Request { at: now, name, call_id, args, answered: false });
-                return kill;
+                return ask;
             }
-            Up::Result(result) => self.terminal = Some((now, status_of(result.end), result.text)),
-            Up::Failed(failed) => self.terminal = Some((now, Status::Failed, failed.text)),
+            Up::Result(result) => {
+                self.terminal = Some((now, status_of(result.end), result.text.clone()));
+            }
+            Up::Failed(failed) => self.terminal = Some((now, Status::Failed, failed.text.clone())),
             Up::Pong(_)
             | Up::Event(_)
             | Up::State(_)
@@ -101,7 +153,7 @@ impl Node {
     }
 }
 
-fn status_of(end: LoopEnd) -> Status {
+pub(super) fn status_of(end: LoopEnd) -> Status {
     match end {
         LoopEnd::Completed => Status::Completed,
         LoopEnd::Cancelled => Status::Cancelled,

@@ -1,78 +1,20 @@
 //! The oracles see: a core that is wrong in one way is caught, by the rule that names that way. Without this a
 //! green simulation could mean that nobody looks.
 
-use agentd_core::action::{Action, Actions, ChildSignal};
+mod prompts;
+mod queue;
+mod tamper;
+mod turns;
+
+use agentd_core::action::{Action, ChildSignal};
 use agentd_core::config::Config;
 use agentd_core::event::Event;
 use agentd_core::id::NodeId;
 use agentd_core::machine::{Deadline, Machine};
 use agentd_core::note::{Level, Note};
 use agentd_core::record::Status;
-use agentd_core::supervisor::Core;
 use agentd_core::time::{Duration, Instant, Now};
-use agentd_tests::sim::draw;
-use agentd_tests::sim::replay::{self, Keep};
-use std::collections::BTreeMap;
-
-/// Lives that a fault may hide in.
-const LIVES: u64 = 300;
-
-/// A core whose configuration is not the one the plan says.
-fn misled(change: fn(&mut Config), rules: &[&str]) {
-    let make = move |mut config: Config, now: Now| -> Box<dyn Machine> {
-        change(&mut config);
-        Box::new(Core::new(config, now))
-    };
-    caught(&make, rules);
-}
-
-/// A core whose actions are changed on the way.
-fn tampered(change: fn(&Event, &mut Actions), rules: &[&str]) {
-    let make = move |config: Config, now: Now| -> Box<dyn Machine> {
-        Box::new(Tampered { core: Core::new(config, now), change, timer: None })
-    };
-    caught(&make, rules);
-}
-
-fn caught(make: &dyn Fn(Config, Now) -> Box<dyn Machine>, rules: &[&str]) {
-    let mut seen: BTreeMap<&str, String> = BTreeMap::new();
-    for seed in 0..LIVES {
-        let Some(violation) = replay::live(&draw::plan(seed), make, Keep::Verdict).violation else {
-            continue;
-        };
-        if rules.contains(&violation.rule) {
-            return;
-        }
-        seen.insert(violation.rule, violation.to_string());
-    }
-    panic!("none of {rules:?} was broken in {LIVES} lives; broken were {seen:#?}");
-}
-
-struct Tampered {
-    core: Core,
-    change: fn(&Event, &mut Actions),
-    timer: Option<fn(Option<Deadline>) -> Option<Deadline>>,
-}
-
-impl Machine for Tampered {
-    fn handle(&mut self, now: Now, event: Event, out: &mut Actions) {
-        self.core.handle(now, event.clone(), out);
-        (self.change)(&event, out);
-    }
-
-    fn poll_timeout(&self) -> Option<Deadline> {
-        let due = self.core.poll_timeout();
-        self.timer.map_or(due, |change| change(due))
-    }
-}
-
-/// After every action that `after` names, another.
-fn add(out: &mut Actions, after: impl Fn(&Action) -> Option<Action>) {
-    *out = std::mem::take(out)
-        .into_iter()
-        .flat_map(|a| [after(&a), Some(a)].into_iter().rev().flatten())
-        .collect();
-}
+use tamper::{Tampered, add, caught, misled, persisted, tampered};
 
 const LIMITS: &[&str] = &["limits are never passed"];
 const GHOST: &[&str] = &["only who is over a limit is refused"];
@@ -230,13 +172,6 @@ fn something_done_twice() {
 
 #[test]
 fn a_record_that_lies() {
-    fn persisted(out: &mut Actions, change: impl Fn(&mut agentd_core::record::Record)) {
-        for action in out {
-            if let Action::Persist { record, .. } = action {
-                change(record);
-            }
-        }
-    }
     tampered(
         |_, out| {
             persisted(out, |r| {
@@ -302,11 +237,11 @@ fn a_timer_that_does_not_move() {
     let stuck = |config: Config, now: Now| -> Box<dyn Machine> {
         let timer: fn(Option<Deadline>) -> Option<Deadline> =
             |due| due.map(|d| Deadline { at: Instant::from_millis(1), ..d });
-        Box::new(Tampered { core: Core::new(config, now), change: |_, _| {}, timer: Some(timer) })
+        Box::new(Tampered::new(config, now).with_timer(timer))
     };
     caught(&stuck, &["no timer is due right after a Tick"]);
     let none = |config: Config, now: Now| -> Box<dyn Machine> {
-        Box::new(Tampered { core: Core::new(config, now), change: |_, _| {}, timer: Some(|_| None) })
+        Box::new(Tampered::new(config, now).with_timer(|_| None))
     };
     caught(&none, &["everything comes to rest", "a process is gone in time"]);
 }
