@@ -25,18 +25,20 @@ pub(super) struct Drain {
 }
 
 impl Core {
-    /// The supervisor got a signal: the first begins a drain, a second ends it at once.
+    /// The supervisor got a signal: the first begins a drain, a second ends it at once. SIGHUP does so where the
+    /// terminal's end is the run's end; a daemon that outlives terminals has nothing to reload yet.
     pub(super) fn signalled(&mut self, signal: SupervisorSignal, out: &mut Actions) {
         match (signal, self.drain) {
-            (SupervisorSignal::Hup, _) => {
-                out.push(
-                    daemon_note(Level::Info, "reload.ignored")
-                        .with("why", "a one-shot run does not reload")
-                        .into(),
-                );
+            (SupervisorSignal::Hup, _) if !self.config.one_shot => {
+                let note = daemon_note(Level::Info, "reload.ignored");
+                out.push(note.with("why", "reloading is not built yet").into());
             }
-            (SupervisorSignal::Term | SupervisorSignal::Int, Some(_)) => self.force_drain(out),
-            (SupervisorSignal::Term | SupervisorSignal::Int, None) => self.begin_drain(signal, out),
+            (SupervisorSignal::Term | SupervisorSignal::Int | SupervisorSignal::Hup, Some(_)) => {
+                self.force_drain(out);
+            }
+            (SupervisorSignal::Term | SupervisorSignal::Int | SupervisorSignal::Hup, None) => {
+                self.begin_drain(signal, out);
+            }
         }
     }
 

@@ -92,9 +92,22 @@ fn a_drain_refuses_new_spawns_and_lets_the_turn_end() {
     assert_eq!(statuses(&ended.json()), ["running", "draining", "draining", "completed"], "{}", ended.log());
 }
 
+/// A terminal that closes ends what runs in it, as SIGTERM would: what can end in time does.
 #[test]
-fn a_hangup_is_no_reason_to_end() {
-    let running = run(&playbook([Rule::worker().after("2s").says("fine")])).start("go");
+fn a_hangup_is_a_drain() {
+    let running = run(&playbook([Rule::worker().after("1h").says("never")]))
+        .config("lifecycle: {drain_timeout: 1s}")
+        .start("go");
+    running.wait_for_event("child.ready", |_| true);
+    running.signal(Signal::HUP);
+    running.wait_for_event("drain.start", |e| e["signal"] == "SIGHUP");
+    assert_eq!(running.wait().code(), 129);
+}
+
+#[test]
+fn under_nohup_a_hangup_is_nothing() {
+    let nohup = ["sh", "-c", r#"trap "" HUP; exec "$0" "$@""#];
+    let running = run(&playbook([Rule::worker().after("2s").says("fine")])).wrapper(nohup).start("go");
     running.wait_for_event("child.ready", |_| true);
     running.signal(Signal::HUP);
     let ended = running.wait();

@@ -1,7 +1,7 @@
 //! Calls that name a handle: status, list, kill. Another principal's handle reads exactly as an unknown one.
 
 use super::talk::text_or_empty;
-use super::{accept_only, arguments};
+use super::{Call, accept_only, arguments};
 use crate::action::Actions;
 use crate::bytes::Json;
 use crate::error::Refusal;
@@ -16,13 +16,8 @@ use crate::supervisor::Core;
 use serde_json::{Map, Value, json};
 
 impl Core {
-    pub(super) fn subagent_status(
-        &mut self,
-        node: NodeId,
-        id: u64,
-        args: &Map<String, Value>,
-        out: &mut Actions,
-    ) -> Result<(), Refusal> {
+    pub(super) fn subagent_status(&mut self, call: &Call<'_>, out: &mut Actions) -> Result<(), Refusal> {
+        let Call { node, id, args } = *call;
         accept_only(args, &["handle"])?;
         let of = self.owned(node, handle_arg(args)?)?;
         let value = self.final_object(of).unwrap_or_else(|| Json::of(&self.status_of(of)));
@@ -30,13 +25,8 @@ impl Core {
         Ok(())
     }
 
-    pub(super) fn subagent_list(
-        &mut self,
-        node: NodeId,
-        id: u64,
-        args: &Map<String, Value>,
-        out: &mut Actions,
-    ) -> Result<(), Refusal> {
+    pub(super) fn subagent_list(&mut self, call: &Call<'_>, out: &mut Actions) -> Result<(), Refusal> {
+        let Call { node, id, args } = *call;
         accept_only(args, &[])?;
         let principal = self.runs.get(&node).map(|r| r.record.principal.clone()).unwrap_or_default();
         let own = self.by_handle.values().copied();
@@ -47,13 +37,8 @@ impl Core {
         Ok(())
     }
 
-    pub(super) fn subagent_kill(
-        &mut self,
-        node: NodeId,
-        id: u64,
-        args: &Map<String, Value>,
-        out: &mut Actions,
-    ) -> Result<(), Refusal> {
+    pub(super) fn subagent_kill(&mut self, call: &Call<'_>, out: &mut Actions) -> Result<(), Refusal> {
+        let Call { node, id, args } = *call;
         accept_only(args, &["handle", "reason", "only"])?;
         let target = self.owned(node, handle_arg(args)?)?;
         let reason = text_or_empty(args, "reason")?;

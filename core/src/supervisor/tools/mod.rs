@@ -17,6 +17,16 @@ use crate::limits;
 use crate::wire::message::ToolRequest;
 use serde_json::{Map, Value, json};
 
+/// One call that was understood as far as its arguments are an object.
+#[derive(Clone, Copy)]
+struct Call<'a> {
+    /// Who calls.
+    node: NodeId,
+    /// Its number there.
+    id: u64,
+    args: &'a Map<String, Value>,
+}
+
 impl Core {
     /// One call of a supervisor tool. Every id is answered exactly once, now or later.
     pub(super) fn tool_request(&mut self, node: NodeId, request: ToolRequest, out: &mut Actions) {
@@ -52,20 +62,21 @@ impl Core {
         let args = json::object(&request.args.0, limits::ARGUMENT_BYTES, limits::ARGUMENT_DEPTH)
             .map_err(|problem| arguments(problem.to_string()))?;
         let id = request.id;
+        let call = Call { node, id, args: &args };
         match request.name.as_str() {
             catalogue::RUN => self.subagent_run(node, id, request.call_id, &args, out),
-            catalogue::AWAIT => self.subagent_await(node, id, &args, out),
-            catalogue::STATUS => self.subagent_status(node, id, &args, out),
-            catalogue::LIST => self.subagent_list(node, id, &args, out),
-            catalogue::KILL => self.subagent_kill(node, id, &args, out),
-            catalogue::SEND => self.subagent_send(node, id, &args, out),
-            catalogue::STEER => self.subagent_steer(node, id, &args, out),
-            catalogue::FINISH => self.subagent_finish(node, id, &args, out),
-            catalogue::RETIRE => self.subagent_retire(node, id, &args, out),
-            catalogue::PLAN_CREATE => self.plan_create(node, id, &args, out),
-            catalogue::PLAN_GET => self.plan_get(node, id, &args, out),
-            catalogue::PLAN_UPDATE => self.plan_update(node, id, &args, out),
-            catalogue::OVERVIEW => self.overview(node, id, &args, out),
+            catalogue::AWAIT => self.subagent_await(&call, out),
+            catalogue::STATUS => self.subagent_status(&call, out),
+            catalogue::LIST => self.subagent_list(&call, out),
+            catalogue::KILL => self.subagent_kill(&call, out),
+            catalogue::SEND => self.subagent_send(&call, out),
+            catalogue::STEER => self.subagent_steer(&call, out),
+            catalogue::FINISH => self.subagent_finish(&call, out),
+            catalogue::RETIRE => self.subagent_retire(&call, out),
+            catalogue::PLAN_CREATE => self.plan_create(&call, out),
+            catalogue::PLAN_GET => self.plan_get(&call, out),
+            catalogue::PLAN_UPDATE => self.plan_update(&call, out),
+            catalogue::OVERVIEW => self.overview(&call, out),
             // `finish` ends a turn inside the loop and never comes up here.
             other => Err(arguments(format!("{other} is not called this way"))),
         }

@@ -1,6 +1,6 @@
 //! The conversation's other tools: `plan.create`, `plan.get`, `plan.update` and `status` (S6.10).
 
-use super::{accept_only, arguments};
+use super::{Call, accept_only, arguments};
 use crate::action::Actions;
 use crate::error::Refusal;
 use crate::id::NodeId;
@@ -11,13 +11,8 @@ use crate::time::Duration;
 use serde_json::{Map, Value, json};
 
 impl Core {
-    pub(super) fn plan_create(
-        &mut self,
-        node: NodeId,
-        id: u64,
-        args: &Map<String, Value>,
-        out: &mut Actions,
-    ) -> Result<(), Refusal> {
+    pub(super) fn plan_create(&mut self, call: &Call<'_>, out: &mut Actions) -> Result<(), Refusal> {
+        let Call { node, id, args } = *call;
         accept_only(args, &["goal", "items"])?;
         let goal = required_text(args, "goal")?;
         let items = match args.get("items") {
@@ -32,26 +27,16 @@ impl Core {
         Ok(())
     }
 
-    pub(super) fn plan_get(
-        &mut self,
-        node: NodeId,
-        id: u64,
-        args: &Map<String, Value>,
-        out: &mut Actions,
-    ) -> Result<(), Refusal> {
+    pub(super) fn plan_get(&mut self, call: &Call<'_>, out: &mut Actions) -> Result<(), Refusal> {
+        let Call { node, id, args } = *call;
         accept_only(args, &[])?;
         let value = json!(self.plan.as_ref().ok_or_else(no_plan)?);
         self.answer(node, id, false, &value, out);
         Ok(())
     }
 
-    pub(super) fn plan_update(
-        &mut self,
-        node: NodeId,
-        id: u64,
-        args: &Map<String, Value>,
-        out: &mut Actions,
-    ) -> Result<(), Refusal> {
+    pub(super) fn plan_update(&mut self, call: &Call<'_>, out: &mut Actions) -> Result<(), Refusal> {
+        let Call { node, id, args } = *call;
         accept_only(args, &["item", "status", "title", "detail", "note", "bind"])?;
         let item = args
             .get("item")
@@ -94,13 +79,8 @@ impl Core {
         }
     }
 
-    pub(super) fn overview(
-        &mut self,
-        node: NodeId,
-        id: u64,
-        args: &Map<String, Value>,
-        out: &mut Actions,
-    ) -> Result<(), Refusal> {
+    pub(super) fn overview(&mut self, call: &Call<'_>, out: &mut Actions) -> Result<(), Refusal> {
+        let Call { node, id, args } = *call;
         accept_only(args, &[])?;
         let live =
             self.by_handle.values().filter(|n| self.runs.get(n).is_some_and(|r| !r.outcome.is_decided()));

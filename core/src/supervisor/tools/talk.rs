@@ -1,7 +1,7 @@
 //! Calls that say something to a run: `subagent.send`, `steer`, `finish` and `retire` (S6.3, S6.5, S6.9).
 
 use super::handles::handle_arg;
-use super::{accept_only, arguments};
+use super::{Call, accept_only, arguments};
 use crate::action::Actions;
 use crate::bytes::Json;
 use crate::error::Refusal;
@@ -16,13 +16,8 @@ use crate::wire::message::{Finish, Text};
 use serde_json::{Map, Value};
 
 impl Core {
-    pub(super) fn subagent_send(
-        &mut self,
-        node: NodeId,
-        id: u64,
-        args: &Map<String, Value>,
-        out: &mut Actions,
-    ) -> Result<(), Refusal> {
+    pub(super) fn subagent_send(&mut self, call: &Call<'_>, out: &mut Actions) -> Result<(), Refusal> {
+        let Call { node, id, args } = *call;
         accept_only(args, &["handle", "text"])?;
         let target = self.talked_to(node, args)?;
         let text = text_arg(args)?;
@@ -47,13 +42,8 @@ impl Core {
         Ok(())
     }
 
-    pub(super) fn subagent_steer(
-        &mut self,
-        node: NodeId,
-        id: u64,
-        args: &Map<String, Value>,
-        out: &mut Actions,
-    ) -> Result<(), Refusal> {
+    pub(super) fn subagent_steer(&mut self, call: &Call<'_>, out: &mut Actions) -> Result<(), Refusal> {
+        let Call { node, id, args } = *call;
         accept_only(args, &["handle", "text"])?;
         let target = self.talked_to(node, args)?;
         let text = text_arg(args)?;
@@ -65,13 +55,8 @@ impl Core {
         Ok(())
     }
 
-    pub(super) fn subagent_finish(
-        &mut self,
-        node: NodeId,
-        id: u64,
-        args: &Map<String, Value>,
-        out: &mut Actions,
-    ) -> Result<(), Refusal> {
+    pub(super) fn subagent_finish(&mut self, call: &Call<'_>, out: &mut Actions) -> Result<(), Refusal> {
+        let Call { node, id, args } = *call;
         accept_only(args, &["handle", "reason"])?;
         let target = self.owned(node, handle_arg(args)?)?;
         let reason = text_or_empty(args, "reason")?;
@@ -91,13 +76,8 @@ impl Core {
         Ok(())
     }
 
-    pub(super) fn subagent_retire(
-        &mut self,
-        node: NodeId,
-        id: u64,
-        args: &Map<String, Value>,
-        out: &mut Actions,
-    ) -> Result<(), Refusal> {
+    pub(super) fn subagent_retire(&mut self, call: &Call<'_>, out: &mut Actions) -> Result<(), Refusal> {
+        let Call { node, id, args } = *call;
         accept_only(args, &["handle"])?;
         let target = self.owned(node, handle_arg(args)?)?;
         if let Some(object) = self.final_object(target) {

@@ -1,6 +1,6 @@
 //! `subagent.await`: one handle or many, any or all, and a timeout that is kept.
 
-use super::{accept_only, arguments};
+use super::{Call, accept_only, arguments};
 use crate::action::Actions;
 use crate::bytes::Json;
 use crate::error::Refusal;
@@ -14,13 +14,8 @@ use crate::units;
 use serde_json::{Map, Value, json};
 
 impl Core {
-    pub(super) fn subagent_await(
-        &mut self,
-        node: NodeId,
-        id: u64,
-        args: &Map<String, Value>,
-        out: &mut Actions,
-    ) -> Result<(), Refusal> {
+    pub(super) fn subagent_await(&mut self, call: &Call<'_>, out: &mut Actions) -> Result<(), Refusal> {
+        let Call { node, id, args } = *call;
         let Asked { handles, single, any, timeout, message } = Asked::read(args)?;
         let nodes = handles.iter().map(|h| self.owned(node, h)).collect::<Result<Vec<_>, _>>()?;
         if let Some(above) = nodes.iter().find(|n| self.subtree(**n).contains(&node)) {

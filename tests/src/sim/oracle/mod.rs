@@ -28,7 +28,7 @@ mod turns;
 use crate::sim::kernel::Kernel;
 use crate::sim::plan::Plan;
 use agentd_core::action::Action;
-use agentd_core::event::{Event, SupervisorSignal};
+use agentd_core::event::Event;
 use agentd_core::id::NodeId;
 use agentd_core::limits::END_OF_FILE_WAIT;
 use agentd_core::note::Level;
@@ -107,7 +107,9 @@ impl Oracles {
     /// The core is about to take this event.
     pub(crate) fn fed(&mut self, now: Instant, event: &Event) {
         self.facts.fed(now, event);
-        if let Event::Signalled { signal: SupervisorSignal::Term | SupervisorSignal::Int } = event {
+        if let Event::Signalled { signal } = event
+            && self.facts.stops(*signal)
+        {
             self.bounds.interrupted(now);
         }
     }

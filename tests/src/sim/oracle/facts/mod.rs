@@ -175,21 +175,24 @@ impl Facts {
             Event::Reaped { node } => self.node(*node).reaped = true,
             Event::Stored { seq } => self.answered(now, *seq, true, false),
             Event::StoreFailed { seq, retryable, .. } => self.answered(now, *seq, false, *retryable),
-            Event::Signalled { signal: signal @ (SupervisorSignal::Term | SupervisorSignal::Int) } => {
-                self.interrupts.push((now, *signal));
-            }
+            Event::Signalled { signal } if self.stops(*signal) => self.interrupts.push((now, *signal)),
             Event::PromptSubmitted { text } => {
                 if !self.plan.knobs.one_shot || self.prompts.all.is_empty() {
                     self.prompts.asked(now, text);
                 }
             }
             Event::TurnCancelled { prompt, .. } => self.prompt_cancelled(now, *prompt),
-            Event::Signalled { signal: SupervisorSignal::Hup }
+            Event::Signalled { .. }
             | Event::Seeded { .. }
             | Event::Tick
             | Event::ChildStderr { .. }
             | Event::ChildWrote { .. } => {}
         }
+    }
+
+    /// Whether a signal asks for the end: a hang-up does only where the terminal's end is the run's.
+    pub(super) fn stops(&self, signal: SupervisorSignal) -> bool {
+        signal != SupervisorSignal::Hup || self.plan.knobs.one_shot
     }
 
     fn answered(&mut self, now: Instant, seq: u64, stored: bool, retryable: bool) {
