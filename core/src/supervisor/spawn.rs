@@ -96,7 +96,7 @@ impl Core {
             model: payload.model.name.clone(),
             price: plan.price,
             title: title(&payload.instruction),
-            warm: (payload.mode == Mode::Warm).then(Warm::begun),
+            warm: (payload.mode == Mode::Warm).then(|| Warm::begun(self.now.mono)),
             last_text: FIRST_TURN,
             steers: BTreeSet::new(),
             early: Vec::new(),
