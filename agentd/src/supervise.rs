@@ -156,6 +156,24 @@ impl Supervisor {
         })
     }
 
+    /// Logs what a run cost in all, for those who read the log by machine.
+    pub fn log_cost(&self, outcome: &Outcome) {
+        let Some(sum) = outcome.result.as_ref().map(|result| &result.usage.subtree) else { return };
+        let mut fields: Vec<(&str, serde_json::Value)> = vec![
+            ("input_tokens", sum.input.into()),
+            ("output_tokens", sum.output.into()),
+            ("estimated", sum.estimated.into()),
+            ("usd", sum.usd.dollars().into()),
+            ("unpriced", sum.unpriced.into()),
+        ];
+        if let Some(most) = outcome.costliest {
+            fields.push(("costliest", most.handle.to_string().into()));
+            fields.push(("costliest_tokens", most.own.input.saturating_add(most.own.output).into()));
+            fields.push(("costliest_usd", most.own.usd.dollars().into()));
+        }
+        self.log.say(self.clock.now().wall, Level::Info, "daemon.cost", &fields);
+    }
+
     /// The terminal that the tree is on, for those who print to the same one.
     pub fn screen(&self) -> Option<Screen> {
         self.tree.as_ref().map(|tree| tree.screen().clone())

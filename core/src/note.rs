@@ -80,6 +80,7 @@ pub mod names {
         ("child.swept", "processes a dead child left were killed"),
         ("child.unhealthy", "a child was judged stuck, never ready, or past its hard deadline"),
         ("config.model_unusable", "a model whose key cannot be had; a run that wants it is refused"),
+        ("daemon.cost", "what a run used and cost in all, and the run that used most"),
         ("daemon.stalled", "the daemon or the machine stood still; nobody is judged by it"),
         ("drain.done", "a drain ended; nothing is left"),
         ("drain.forced", "a drain's time is up or a second signal came; the rest is killed"),

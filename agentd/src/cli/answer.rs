@@ -4,6 +4,7 @@ use super::exit;
 use crate::supervise::{self, Supervisor};
 use crate::tree::Screen;
 use agentd_core::action::Costliest;
+use agentd_core::preview::misleads;
 use agentd_core::record::{ResultObject, Tokens, UsageSum};
 use serde_json::Value;
 use std::io::{self, ErrorKind, IsTerminal, Write};
@@ -17,6 +18,16 @@ pub(super) fn text(result: &ResultObject) -> String {
         Value::String(text) => line(text),
         value => line(&value.to_string()),
     }
+}
+
+/// The same for a terminal: nothing in it acts on the terminal, whatever a model or tool wrote.
+pub(super) fn text_for_terminal(result: &ResultObject) -> String {
+    let escape = |c: char| match c {
+        '\n' | '\t' => c.to_string(),
+        c if c.is_control() || misleads(c) => c.escape_default().to_string(),
+        c => c.to_string(),
+    };
+    text(result).chars().map(escape).collect()
 }
 
 /// The whole result object as one line of JSON, with `more` keys.
@@ -209,6 +220,8 @@ mod tests {
         assert_eq!(text(&result(json!("a\nb\n"))), "a\nb\n");
         assert_eq!(text(&result(json!({"b": [1]}))), "{\"b\":[1]}\n");
         assert_eq!(text(&result(Value::Null)), "");
+        let evil = result(json!("a\tb\n\u{1b}]0;title\u{7}\u{202e}ü"));
+        assert_eq!(text_for_terminal(&evil), "a\tb\n\\u{1b}]0;title\\u{7}\\u{202e}ü\n");
     }
 
     #[test]

@@ -35,13 +35,13 @@ pub(super) fn run(args: RunArgs) -> u8 {
     };
     let terminal = io::stderr().is_terminal();
     // Who asks for the log wants the log; anybody else at a terminal gets the tree, and what it does not show.
-    let tree = loaded.settings.log_format.is_none()
-        && loaded.settings.log_level <= Level::Info
-        && tree::fits_stderr();
+    let people = loaded.settings.log_format.is_none() && loaded.settings.log_level <= Level::Info;
+    let tree = people && tree::fits_stderr();
     let format = match loaded.settings.log_format {
         Some(LogFormat::Json) => Format::Json,
         Some(LogFormat::Text) => Format::Text,
         None if tree => Format::Ends,
+        None if terminal && people => Format::Progress,
         None if terminal => Format::Text,
         None => Format::Json,
     };
@@ -56,7 +56,8 @@ fn answered(mut supervisor: Supervisor, prompt: String, format: Format, json: bo
     // The object is printed at the end, when its sums are final.
     let ran = supervisor.run(prompt, &mut |result| {
         if !json {
-            printing.begin(answer::text(result));
+            let terminal = io::stdout().is_terminal();
+            printing.begin(if terminal { answer::text_for_terminal(result) } else { answer::text(result) });
         }
     });
     let outcome = match ran {
@@ -66,8 +67,11 @@ fn answered(mut supervisor: Supervisor, prompt: String, format: Format, json: bo
             return answer::failed(supervisor, &error);
         }
     };
-    if format != Format::Json {
-        afterword(&outcome).into_iter().for_each(|line| supervisor.print(line));
+    match format {
+        Format::Json => supervisor.log_cost(&outcome),
+        Format::Text | Format::Progress | Format::Ends => {
+            afterword(&outcome).into_iter().for_each(|line| supervisor.print(line));
+        }
     }
     let printed = match &outcome.result {
         Some(result) if json => answer::print(&answer::object(result, &[])),

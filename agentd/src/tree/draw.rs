@@ -80,11 +80,13 @@ fn line(depth: usize, run: &RunView, now: Instant, priced: bool, canvas: Canvas)
         after.push_str(&format!(" {:>COST$}", cost(&run.own)));
     }
     let used = NAME + 1 + WAITS + 1 + after.width() + 1;
+    if used > canvas.columns {
+        // On a narrow terminal the end goes, and with it the color that would be cut.
+        return fit(&format!("{before} {waits} {after}"), canvas.columns - 1).trim_end().to_owned();
+    }
     let title = fit(&plain(&run.title), (canvas.columns - 1).saturating_sub(used));
     let waits = styled(&waits, look(run), canvas);
-    let line = format!("{before} {waits} {after} {title}");
-    // On a narrow terminal the end goes, and with it any color.
-    if used > canvas.columns { fit(&plain(&line), canvas.columns - 1) } else { line.trim_end().to_owned() }
+    format!("{before} {waits} {after} {title}").trim_end().to_owned()
 }
 
 /// Trouble stands out, and what needs nobody's look steps back.

@@ -62,21 +62,28 @@ impl Screen {
 }
 
 impl State {
-    /// Writes lines where the tree is, and the tree below them, in one go.
+    /// Writes lines where the tree is, and the tree below them, in one go. Each line is written over what was there and
+    /// cleared to its end: terminals that clear a whole screen keep what was on it as history, one copy a frame.
     fn write_above(&mut self, lines: &[u8]) -> io::Result<()> {
         let mut bytes = Vec::new();
         if self.drawn > 0 {
-            // Up to the tree's first line, and clear from there to the end.
-            bytes.extend_from_slice(format!("\x1b[{}F\x1b[J", self.drawn).as_bytes());
+            bytes.extend_from_slice(format!("\x1b[{}F", self.drawn).as_bytes());
         }
-        bytes.extend_from_slice(lines);
-        if !lines.is_empty() && !lines.ends_with(b"\n") {
-            bytes.push(b'\n');
+        let lines = lines.strip_suffix(b"\n").unwrap_or(lines);
+        let above = lines.split(|byte| *byte == b'\n').filter(|_| !lines.is_empty());
+        let mut written = 0;
+        for line in above.chain(self.tree.iter().map(String::as_bytes)) {
+            bytes.extend_from_slice(line);
+            bytes.extend_from_slice(if self.drawn > 0 { b"\x1b[K\n" } else { b"\n" });
+            written += 1;
         }
-        for line in &self.tree {
-            bytes.extend_from_slice(line.as_bytes());
-            bytes.push(b'\n');
-        }
+        bytes.extend_from_slice(match (self.drawn, written) {
+            (0, _) => b"".as_slice(),
+            // Nothing in its place: the first line by itself, the rest from the second on.
+            (1, 0) => b"\x1b[K",
+            (_, 0) => b"\x1b[K\x1b[1E\x1b[J\x1b[1F",
+            (_, _) => b"\x1b[J",
+        });
         self.drawn = self.tree.len();
         self.terminal.write_all(&bytes)?;
         self.terminal.flush()
@@ -119,9 +126,12 @@ mod tests {
         screen.draw(tree()).expect("drawn");
         assert_eq!(written(&mut file), "one\ntwo\n");
         screen.lines().write_all(b"a log line\n").expect("written");
-        assert_eq!(written(&mut file), "one\ntwo\n\x1b[2F\x1b[Ja log line\none\ntwo\n");
+        assert_eq!(written(&mut file), "one\ntwo\n\x1b[2Fa log line\x1b[K\none\x1b[K\ntwo\x1b[K\n\x1b[J");
         screen.draw(Vec::new()).expect("drawn");
-        assert!(written(&mut file).ends_with("\x1b[2F\x1b[J"), "taken away, nothing left");
+        assert!(
+            written(&mut file).ends_with("\x1b[2F\x1b[K\x1b[1E\x1b[J\x1b[1F"),
+            "taken away, nothing left"
+        );
     }
 
     #[test]
@@ -131,6 +141,6 @@ mod tests {
         screen.draw(vec!["tree".to_owned()]).expect("drawn");
         let mut other = file.try_clone().expect("a clone");
         screen.aside(|| other.write_all(b"the answer\n").expect("written"));
-        assert_eq!(written(&mut file), "tree\n\x1b[1F\x1b[Jthe answer\ntree\n");
+        assert_eq!(written(&mut file), "tree\n\x1b[1F\x1b[Kthe answer\ntree\n");
     }
 }

@@ -205,8 +205,8 @@ impl Run {
         }
     }
 
-    /// The result object of a warm run's turn: the run's, with the turn's end and number.
-    pub fn turn_object(&self, message: u64, ending: &Ending) -> Value {
+    /// The result object of a warm run's turn: the run's so far, with the turn's end, number and duration.
+    pub fn turn_object(&self, message: u64, ending: &Ending, took: Duration) -> Value {
         let object = ResultObject {
             status: ending.status,
             result: ending.result.clone(),
@@ -216,6 +216,7 @@ impl Run {
         };
         let mut value = serde_json::to_value(&object).unwrap_or(Value::Null);
         value["message_id"] = message.into();
+        value["evidence"]["duration_ms"] = u64::try_from(took.as_millis()).unwrap_or(u64::MAX).into();
         value
     }
 

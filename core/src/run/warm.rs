@@ -4,6 +4,7 @@
 use crate::bytes::Json;
 use crate::limits;
 use crate::run::Ending;
+use crate::time::{Duration, Instant};
 use crate::wire::message::Text;
 use std::collections::VecDeque;
 
@@ -15,6 +16,8 @@ pub const FIRST_TURN: u64 = 1;
 pub struct Warm {
     /// The message whose turn the child is in; `None` while it is idle.
     in_hand: Option<u64>,
+    /// When the turn in hand began.
+    since: Instant,
     waiting: VecDeque<Text>,
     /// Ended turns and what each gave, oldest first.
     done: VecDeque<(u64, Json)>,
@@ -35,9 +38,10 @@ pub enum Known<'a> {
 
 impl Warm {
     /// A run that begins with its instruction.
-    pub fn begun() -> Warm {
+    pub fn begun(now: Instant) -> Warm {
         Warm {
             in_hand: Some(FIRST_TURN),
+            since: now,
             waiting: VecDeque::new(),
             done: VecDeque::new(),
             last: None,
@@ -48,6 +52,11 @@ impl Warm {
     /// The message whose turn is in hand.
     pub fn in_hand(&self) -> Option<u64> {
         self.in_hand
+    }
+
+    /// How long the turn in hand has taken.
+    pub fn took(&self, now: Instant) -> Duration {
+        now.since(self.since)
     }
 
     /// How many messages wait.
@@ -70,12 +79,13 @@ impl Warm {
     }
 
     /// The next message while the child is idle; it is in hand from now on.
-    pub fn take_next(&mut self) -> Option<Text> {
+    pub fn take_next(&mut self, now: Instant) -> Option<Text> {
         if self.in_hand.is_some() {
             return None;
         }
         let next = self.waiting.pop_front()?;
         self.in_hand = Some(next.id);
+        self.since = now;
         Some(next)
     }
 
@@ -143,16 +153,20 @@ mod tests {
 
     #[test]
     fn one_at_a_time_in_order() {
-        let mut warm = Warm::begun();
+        let mut warm = Warm::begun(Instant::ZERO);
         assert!(warm.push(text(2)) && warm.push(text(5)));
-        assert_eq!(warm.take_next(), None, "the instruction is in hand");
+        assert_eq!(warm.take_next(Instant::ZERO), None, "the instruction is in hand");
         warm.ended(ending(), Json::default());
-        let first = warm.take_next().expect("one waits");
+        let first = warm.take_next(Instant::ZERO).expect("one waits");
         assert_eq!((first.id, warm.in_hand()), (2, Some(2)));
         warm.put_back(first);
-        assert_eq!(warm.take_next().map(|m| m.id), Some(2), "what could not be sent is still first");
+        assert_eq!(
+            warm.take_next(Instant::ZERO).map(|m| m.id),
+            Some(2),
+            "what could not be sent is still first"
+        );
         warm.ended(ending(), Json::default());
-        assert_eq!(warm.take_next().map(|m| m.id), Some(5));
+        assert_eq!(warm.take_next(Instant::ZERO).map(|m| m.id), Some(5));
         assert_eq!(warm.known(5), Known::Coming);
         assert!(matches!(warm.known(2), Known::Ended(_)));
         assert_eq!(warm.known(3), Known::Not);
@@ -160,7 +174,7 @@ mod tests {
 
     #[test]
     fn the_queue_has_a_bound_and_retiring_closes_it() {
-        let mut warm = Warm::begun();
+        let mut warm = Warm::begun(Instant::ZERO);
         let last = 1 + limits::WARM_QUEUE as u64;
         assert!((2..=last).all(|id| warm.push(text(id))));
         assert!(!warm.push(text(last + 1)));
@@ -171,11 +185,11 @@ mod tests {
 
     #[test]
     fn old_results_are_forgotten_at_the_bound() {
-        let mut warm = Warm::begun();
+        let mut warm = Warm::begun(Instant::ZERO);
         for id in 2..200 {
             warm.ended(ending(), Json::default());
             assert!(warm.push(text(id)));
-            assert_eq!(warm.take_next().map(|m| m.id), Some(id));
+            assert_eq!(warm.take_next(Instant::ZERO).map(|m| m.id), Some(id));
         }
         assert_eq!(warm.known(1), Known::Not);
         assert!(matches!(warm.known(198), Known::Ended(_)));

@@ -6,22 +6,21 @@
 //! (S14.1), and tells a new worker what was said before.
 
 use super::Core;
-use crate::action::{Action, Actions};
+use crate::action::Actions;
 use crate::id::NodeId;
 use crate::limits;
 use crate::machine::Deadline;
 use crate::note::Level;
-use crate::record::{Evidence, ResultObject, Status, UsageSum};
+use crate::record::{Status, UsageSum};
 use crate::run::Ending;
 use crate::run::ladder::Push;
 use crate::run::warm::FIRST_TURN;
 use crate::time::Instant;
-use crate::wire::message::{Cancel, ContextMessage, ContextRole, Down, FailKind, Mode};
-use serde_json::Value;
+use crate::wire::message::{Cancel, ContextMessage, ContextRole, Down, Mode};
 use std::collections::{BTreeMap, VecDeque};
 
 /// The number of a turn that nobody asked for.
-const NOTE: u64 = 0;
+pub(super) const NOTE: u64 = 0;
 
 /// Why a prompt has no turn once a drain has begun.
 const STOPPING: &str = "the daemon is stopping";
@@ -31,13 +30,13 @@ const STOPPING: &str = "the daemon is stopping";
 pub(super) struct Conversation {
     pub(super) phase: Phase,
     /// Prompts that wait for their turn.
-    waiting: VecDeque<Prompt>,
+    pub(super) waiting: VecDeque<Prompt>,
     /// The number of the last prompt.
-    last: u64,
+    pub(super) last: u64,
     /// The worker that is warm, in a turn or between two.
     pub(super) worker: Option<NodeId>,
     /// When it has been idle for too long.
-    idle_until: Option<Instant>,
+    pub(super) idle_until: Option<Instant>,
     /// Notes that the worker was told by a steer and has not taken.
     pub(super) told: BTreeMap<u64, String>,
     /// What was said, for a new worker.
@@ -65,26 +64,26 @@ pub(super) enum Phase {
 /// The turn in hand.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Turn {
-    prompt: u64,
-    text: String,
+    pub(super) prompt: u64,
+    pub(super) text: String,
     pub(super) worker: NodeId,
     /// Its number at the worker.
-    message: u64,
+    pub(super) message: u64,
     /// When it began, and what its worker had used until then.
     pub(super) since: Instant,
     pub(super) used_before: u64,
     /// It was cancelled; a worker that has not ended it by then is stopped.
-    cancel_until: Option<Instant>,
+    pub(super) cancel_until: Option<Instant>,
     /// Its worker ended and had not been handed it.
-    unhanded: bool,
+    pub(super) unhanded: bool,
 }
 
 #[derive(Debug)]
-struct Prompt {
-    number: u64,
-    text: String,
+pub(super) struct Prompt {
+    pub(super) number: u64,
+    pub(super) text: String,
     /// Nobody asked: it tells of ended runs, and takes in what comes next.
-    note: bool,
+    pub(super) note: bool,
 }
 
 impl Conversation {
@@ -135,7 +134,7 @@ impl Conversation {
         }
     }
 
-    fn remember(&mut self, asked: &str, answered: String) {
+    pub(super) fn remember(&mut self, asked: &str, answered: String) {
         let message = |role, content| ContextMessage { role, content };
         self.past.push(message(ContextRole::User, asked.to_owned()));
         self.past.push(message(ContextRole::Assistant, answered));
@@ -192,7 +191,7 @@ impl Core {
     }
 
     /// Begins the next turn, if none is in hand and one waits.
-    fn next_turn(&mut self, out: &mut Actions) {
+    pub(super) fn next_turn(&mut self, out: &mut Actions) {
         if self.conversation.phase != Phase::Quiet || self.drain.is_some() {
             return;
         }
@@ -248,110 +247,6 @@ impl Core {
         }
     }
 
-    /// A warm worker's turn has ended.
-    pub(super) fn worker_turn_ended(
-        &mut self,
-        node: NodeId,
-        ending: &Ending,
-        fault: Option<FailKind>,
-        out: &mut Actions,
-    ) {
-        let Some(run) = self.runs.get(&node) else { return };
-        let result = ResultObject {
-            status: ending.status,
-            result: ending.result.clone(),
-            partial: ending.partial,
-            error: ending.error.clone(),
-            ..run.object()
-        };
-        self.conversation.idle_until = Some(self.now.mono + self.config.worker_idle);
-        self.deliver(node, result, fault, out);
-        if self.drain.is_some() {
-            self.retire_worker(out);
-        } else {
-            self.next_turn(out);
-            self.wake_for_notes(out);
-        }
-    }
-
-    /// A worker ends, and was not handed these messages.
-    pub(super) fn worker_left_unread(&mut self, node: NodeId, unread: &[u64]) {
-        if let Phase::Turn(turn) = &mut self.conversation.phase
-            && turn.worker == node
-        {
-            turn.unhanded = unread.contains(&turn.message);
-        }
-    }
-
-    /// The turn's prompt, if this worker failed before it was handed it: another worker takes it up.
-    fn taken_up(&mut self, node: NodeId) -> bool {
-        let failed = self.runs.get(&node).is_some_and(|run| run.record.status == Status::Failed);
-        let Some(turn) = self.conversation.turn_of(node) else { return false };
-        if !failed || !turn.unhanded || turn.cancel_until.is_some() || self.drain.is_some() {
-            return false;
-        }
-        let prompt = Prompt { number: turn.prompt, text: turn.text.clone(), note: turn.prompt == NOTE };
-        self.conversation.phase = Phase::Quiet;
-        self.conversation.waiting.push_front(prompt);
-        true
-    }
-
-    /// A worker's outcome is final: the turn it was in has its answer, or another worker.
-    pub(super) fn worker_ended(&mut self, node: NodeId, out: &mut Actions) {
-        let was_current = self.conversation.worker == Some(node);
-        if was_current {
-            self.conversation.worker = None;
-            self.conversation.idle_until = None;
-        }
-        if !self.taken_up(node)
-            && let Some(run) = self.runs.get(&node)
-        {
-            let (result, fault) = (run.object(), run.fault);
-            self.deliver(node, result, fault, out);
-        }
-        if was_current {
-            self.hand_on_notes(out);
-        }
-        self.next_turn(out);
-    }
-
-    fn deliver(&mut self, node: NodeId, result: ResultObject, fault: Option<FailKind>, out: &mut Actions) {
-        let Some(turn) = self.conversation.turn_of(node).cloned() else { return };
-        let answered = match (&result.result, &result.error) {
-            (Value::String(text), _) => text.clone(),
-            (Value::Null, Some(error)) => format!("[no answer: {error}]"),
-            (value, _) => value.to_string(),
-        };
-        self.conversation.remember(&turn.text, answered);
-        out.push(Action::Deliver { prompt: turn.prompt, result: Box::new(result), fault });
-        if !self.config.one_shot {
-            self.conversation.phase = Phase::Quiet;
-            return;
-        }
-        let until = self.now.mono + self.config.drain_timeout;
-        self.conversation.phase = Phase::Over { until, stopped: false };
-        for warm in self.busy_with(|run| run.record.mode == Mode::Warm) {
-            self.stop(warm, Push::Ask, out);
-        }
-    }
-
-    /// Answers a prompt that never became a turn.
-    fn answer_unbegun(&mut self, prompt: u64, status: Status, why: String, out: &mut Actions) {
-        let (run_id, _) = self.mint_names(None);
-        let result = ResultObject {
-            handle: None,
-            run_id,
-            status,
-            result: Value::Null,
-            partial: false,
-            error: Some(why),
-            usage: UsageSum::default(),
-            evidence: Evidence::default(),
-            attempt: 1,
-        };
-        out.push(Action::Deliver { prompt, result: Box::new(result), fault: None });
-    }
-
     /// A drain begins: prompts that wait get no turn, and a worker without a turn ends.
     pub(super) fn end_conversation(&mut self, out: &mut Actions) {
         for prompt in std::mem::take(&mut self.conversation.waiting) {
@@ -365,7 +260,7 @@ impl Core {
     }
 
     /// Ends the warm worker, which is between turns.
-    fn retire_worker(&mut self, out: &mut Actions) {
+    pub(super) fn retire_worker(&mut self, out: &mut Actions) {
         self.conversation.idle_until = None;
         if let Some(worker) = self.conversation.worker.take() {
             self.complete_retirement(worker, out);

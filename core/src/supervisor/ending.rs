@@ -81,8 +81,14 @@ impl Core {
                     | Request::Turn { .. }
                     | Request::Kill { .. } => None,
                 });
+            let others = match self.runs.get(&node).and_then(|r| r.requests.get(&request)) {
+                Some(Request::Await { nodes, .. }) => nodes.clone(),
+                Some(Request::Turn { node: of, .. }) => vec![*of],
+                Some(Request::Run { .. } | Request::Kill { .. }) | None => Vec::new(),
+            };
             let why = json!({ "error": { "gate": "cancelled", "message": "this run has ended" } });
             self.answer(node, request, true, &why, out);
+            self.wait_no_longer(&others, Waiter { node, request });
             if let Some(child) = waits_on {
                 self.cancel(child, "the run that waited for it has ended", out);
             }

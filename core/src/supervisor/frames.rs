@@ -291,7 +291,7 @@ fn status_of(end: LoopEnd) -> Status {
 fn typed(key: &str, value: String) -> Value {
     match key {
         "attempt" | "bytes" | "calls" | "cached" | "count" | "dropped" | "input" | "ms" | "output"
-        | "own" | "servers" | "step" | "tools" => {
+        | "own" | "servers" | "step" | "tools" | "tries" | "wait_ms" => {
             value.parse::<u64>().map_or(Value::String(value), Value::from)
         }
         "error" | "estimated" if value == "true" || value == "false" => Value::from(value == "true"),

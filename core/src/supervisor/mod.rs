@@ -3,7 +3,7 @@
 //!
 //! | file | what it decides |
 //! |---|---|
-//! | `spawn` | from an admitted call or a prompt to a process that has its frame |
+//! | `spawn` | from an admitted call or a prompt to a process |
 //! | `frames` | what a child says |
 //! | `queue` | who waits for a permit |
 //! | `warm` | messages to warm runs, their turns, their retirement |
@@ -11,18 +11,22 @@
 //! | `tools` | the calls of the supervisor's own tools |
 //! | `ending` | how a run ends, who is told, what ends with it |
 //! | `exit` | from the observed exit to the free pid |
-//! | `conversation` | prompts and their turns |
-//! | `worker` | who serves them |
+//! | `handover` | what a process is told, from its first frame on |
+//! | `conversation` | prompts and turns |
+//! | `worker` | the process that serves them |
+//! | `answering` | how each prompt comes to its one answer |
 //! | `notes` | what an ended run means to the conversation |
 //! | `drain` | the drain and the end of the daemon |
 //! | `view` | how things stand, for people |
 
+mod answering;
 mod catalogue;
 mod conversation;
 mod drain;
 mod ending;
 mod exit;
 mod frames;
+mod handover;
 mod models;
 mod notes;
 mod queue;

@@ -11,6 +11,7 @@ use crate::run::channel::Sent;
 use crate::run::ladder::Push;
 use crate::run::process::Process;
 use crate::run::{Ending, Request, Run};
+use crate::time::Duration;
 use crate::wire::Down;
 use crate::wire::message::{Role, Turn, TurnOutcome, WaitingOn};
 use serde_json::json;
@@ -34,7 +35,7 @@ impl Core {
         else {
             return;
         };
-        let Some(message) = warm.take_next() else { return };
+        let Some(message) = warm.take_next(now) else { return };
         match run.channel.send(&Down::Message(message.clone())) {
             Sent::Frame(frame) => {
                 alive.liveness.turn_begun(now, run.deadline, &keys);
@@ -74,7 +75,8 @@ impl Core {
         if let Process::Alive(alive) = &mut run.process {
             alive.liveness.turn_ended();
         }
-        let object = Json::of(&run.turn_object(turn.id, &ending));
+        let took = run.warm.as_ref().map_or(Duration::ZERO, |warm| warm.took(now));
+        let object = Json::of(&run.turn_object(turn.id, &ending, took));
         if let Some(warm) = &mut run.warm {
             warm.ended(ending.clone(), object);
         }

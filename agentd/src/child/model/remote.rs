@@ -192,7 +192,7 @@ impl Connection {
     /// Tells people that the call is tried again.
     fn note(&self, endpoint: usize, next: usize, error: &ModelError, wait: Duration) {
         let fields = [
-            ("attempt", self.retry.attempts().to_string()),
+            ("tries", self.retry.attempts().to_string()),
             ("endpoint", self.host(endpoint)),
             ("next", self.host(next)),
             ("kind", error.kind.name().to_owned()),

@@ -111,6 +111,12 @@ proptest! {
             .zip(1..)
             .map(|(title, n)| run(n, (n > 1).then_some(n / 2), Waits::Tools(vec![title.clone()]), title))
             .collect();
+        let colored = frame(&snapshot(runs.clone()), at(7), Canvas { columns, rows, colors: true });
+        let escapes = regex::Regex::new("\x1b\\[[0-9;]*m").expect("a pattern");
+        for line in &colored {
+            let bare = escapes.replace_all(line, "");
+            prop_assert!(!bare.contains('\x1b') && !bare.contains("[0m") && bare.width() < columns.max(1), "{line:?}");
+        }
         let lines = frame(&snapshot(runs), at(7), Canvas { columns, rows, colors: false });
         prop_assert!(lines.len() < rows.max(1));
         for line in &lines {

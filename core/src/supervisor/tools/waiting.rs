@@ -81,9 +81,11 @@ impl Core {
         let status = run.record.status.name();
         let how =
             if run.outcome.is_decided() { format!(", which has ended as {status}") } else { String::new() };
-        let message = format!(
-            "no result of message {message} of {handle}{how}: it had no turn, or its result is no longer kept"
-        );
+        let why = match run.last_text {
+            last if message > last => format!("there is no such message yet; the last is {last}"),
+            _ => "it had no turn, or its result is no longer kept".to_owned(),
+        };
+        let message = format!("no result of message {message} of {handle}{how}: {why}");
         Some((true, Json::of(&json!({ "error": { "gate": "message", "message": message } }))))
     }
 
