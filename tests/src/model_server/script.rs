@@ -17,7 +17,7 @@ const HELP: &str = r#"Prints its address and serves until it is killed. Without 
 The script:
 
 {"dialect": "openai", "models": ["m"], "replies": [
-  {"calls": [{"name": "files_list", "args": {}}]},
+  {"calls": [{"name": "list", "args": {"path": "."}}]},
   {"when": "README", "text": "It is a README.", "usage": [120, 8]},
   {"status": 429, "retry_after": "2"},
   {"text": "That is all I know.", "times": 0}
@@ -32,7 +32,8 @@ text it ends with: the prompt, or what the last tool answered.
     when         part of the text that a request ends with; "" (default): any
     times        how often the reply serves; 1 by default, 0 for ever
     text         what the model writes
-    calls        tools it calls, each {"name": …, "args": {…}}; names have _ for dots
+    calls        tools it calls, each {"name": …, "args": {…}}; a name has _
+                 where agentd has a dot
     usage        [input, output] tokens
     finish       why it stopped, in the words of the dialect
     status       answers with this HTTP status and an error instead
