@@ -12,6 +12,7 @@ pub(crate) mod reference;
 pub use reference::Malformed;
 
 use reference::Part;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -96,13 +97,26 @@ impl Secrets {
     pub fn fill(&self, text: &str, used: Use) -> Result<String, SecretError> {
         let mut filled = String::new();
         for part in reference::parts(text)? {
-            match part {
-                Part::Text(text) => filled.push_str(text),
-                Part::Name(name) => filled.push_str(&self.named(name, used)?),
-                Part::File(path) => filled.push_str(&self.of_file(Path::new(path), "file", used)?),
-            }
+            filled.push_str(&self.value(part, used)?);
         }
         Ok(filled)
+    }
+
+    /// Why `text` cannot be filled: every reference in it that has no value.
+    pub(crate) fn faults(&self, text: &str, used: Use) -> Vec<SecretError> {
+        let parts = match reference::parts(text) {
+            Ok(parts) => parts,
+            Err(fault) => return vec![fault.into()],
+        };
+        parts.into_iter().filter_map(|part| self.value(part, used).err()).collect()
+    }
+
+    fn value<'t>(&self, part: Part<'t>, used: Use) -> Result<Cow<'t, str>, SecretError> {
+        match part {
+            Part::Text(text) => Ok(text.into()),
+            Part::Name(name) => self.named(name, used).map(Cow::from),
+            Part::File(path) => self.of_file(Path::new(path), "file", used).map(Cow::from),
+        }
     }
 
     /// The credential of this name, else the variable.

@@ -1,17 +1,6 @@
 //! The program `fake-model`: a provider that answers from a script, for a person who points agentd at it.
 //!
-//! `fake-model SCRIPT.json [PORT]` prints the address and serves until it is killed. The script:
-//!
-//! ```json
-//! {"dialect": "openai", "models": ["m"], "replies": [
-//!   {"calls": [{"name": "files_list", "args": {}}]},
-//!   {"when": "README", "text": "It is a README.", "usage": [120, 8]},
-//!   {"status": 429, "retry_after": "2"}
-//! ]}
-//! ```
-//!
-//! A request takes the first reply that is not used up and whose `when` is in the text it ends with; `times` (1) is
-//! how often a reply serves, 0 for ever. `models` are the ones it knows; without it, all.
+//! `fake-model --help` prints the form of a script.
 
 use super::{Answer, Exchange, Speaks, accept};
 use serde::Deserialize;
@@ -19,6 +8,37 @@ use serde_json::{Value, json};
 use std::net::TcpListener;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
+
+/// How it is called.
+const USAGE: &str = "usage: fake-model SCRIPT.json [PORT]";
+
+/// What a script is, with one that can be used as it stands.
+const HELP: &str = r#"Prints its address and serves until it is killed. Without PORT it takes a free one.
+The script:
+
+{"dialect": "openai", "models": ["m"], "replies": [
+  {"calls": [{"name": "list", "args": {"path": "."}}]},
+  {"when": "README", "text": "It is a README.", "usage": [120, 8]},
+  {"status": 429, "retry_after": "2"},
+  {"text": "That is all I know.", "times": 0}
+]}
+
+A request takes the first reply that is not used up and whose `when` is in the
+text it ends with: the prompt, or what the last tool answered.
+
+  dialect      openai or anthropic
+  models       the models it knows; without it, all
+  replies      each with any of these:
+    when         part of the text that a request ends with; "" (default): any
+    times        how often the reply serves; 1 by default, 0 for ever
+    text         what the model writes
+    calls        tools it calls, each {"name": …, "args": {…}}; a name has _
+                 where agentd has a dot
+    usage        [input, output] tokens
+    finish       why it stopped, in the words of the dialect
+    status       answers with this HTTP status and an error instead
+    retry_after  the header of that name, with status
+"#;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -63,6 +83,10 @@ fn once() -> u32 {
 /// The program.
 pub fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
+    if args.iter().any(|arg| arg == "--help" || arg == "-h") {
+        println!("{USAGE}\n\n{HELP}");
+        return ExitCode::SUCCESS;
+    }
     match serve(&args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -76,7 +100,7 @@ fn serve(args: &[String]) -> Result<(), String> {
     let (path, port) = match args {
         [path] => (path, "0"),
         [path, port] => (path, port.as_str()),
-        _ => return Err("usage: fake-model SCRIPT.json [PORT]".to_owned()),
+        _ => return Err(format!("{USAGE}; --help shows the form of a script")),
     };
     let text = std::fs::read_to_string(path).map_err(|e| format!("{path}: {e}"))?;
     let script: Script = serde_json::from_str(&text).map_err(|e| format!("{path}: {e}"))?;
@@ -142,4 +166,16 @@ fn answer(script: &Mutex<Script>, exchange: Exchange) {
 
 fn error(kind: &str, message: &str) -> Value {
     json!({"type": "error", "error": {"type": kind, "message": message}})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_script_of_the_help_is_one() {
+        let script = HELP.split("\n\n").find(|part| part.starts_with('{')).expect("a script");
+        let script: Script = serde_json::from_str(script).expect("it can be read");
+        assert_eq!(script.replies.iter().map(|reply| reply.times).collect::<Vec<_>>(), [1, 1, 1, 0]);
+    }
 }

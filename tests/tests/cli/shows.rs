@@ -32,6 +32,51 @@ fn check_says_all_and_exits_2() {
 }
 
 #[test]
+fn a_configuration_can_come_from_a_pipe_and_a_pipe_without_a_writer_is_told() {
+    let place = Place::new();
+    let text = "intelligence: {dialect: mock, endpoints: [mock:builtin]}";
+    let agentd = env!("CARGO_BIN_EXE_agentd-under-test");
+    for script in [
+        format!("exec '{agentd}' check -c <(echo '{text}')"),
+        format!("exec '{agentd}' check -c <(sleep 0.3; echo '{text}')"),
+        format!("echo '{text}' | '{agentd}' check -c /dev/stdin"),
+        format!("'{agentd}' check -c /dev/stdin <<< '{text}'"),
+    ] {
+        let mut command = std::process::Command::new("bash");
+        command.args(["-c", &script]).current_dir(place.path(".")).stdin(Stdio::null());
+        let ran = said(command.output().expect("bash starts"));
+        assert_eq!(ran.code, Some(0), "{script}: {} {}", ran.out, ran.err);
+    }
+    let made = std::process::Command::new("mkfifo").arg(place.path("pipe")).status().expect("mkfifo starts");
+    assert!(made.success());
+    let ran = place.agentd(&["check", "-c", "pipe"]);
+    assert_eq!(ran.code, Some(2), "{}", ran.err);
+    assert!(
+        ran.out.contains("pipe: the file cannot be read: it is not a regular file, and nobody"),
+        "{}",
+        ran.out
+    );
+}
+
+#[test]
+fn the_stand_in_for_a_provider_says_how_it_is_used() {
+    let fake_model = |args: &[&str]| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_fake-model"));
+        said(command.args(args).output().expect("it starts"))
+    };
+    for flag in ["--help", "-h"] {
+        let ran = fake_model(&[flag]);
+        assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
+        assert!(
+            ran.out.starts_with("usage: fake-model SCRIPT.json [PORT]\n") && ran.out.contains("0 for ever")
+        );
+    }
+    let ran = fake_model(&[]);
+    assert_eq!((ran.code, ran.out.as_str()), (Some(1), ""));
+    assert!(ran.err.contains("usage: fake-model") && ran.err.contains("--help"), "{}", ran.err);
+}
+
+#[test]
 fn run_without_a_configuration_says_where_it_looked_and_offers_the_demo() {
     let place = Place::new();
     let ran = place.agentd(&["run", "hello"]);

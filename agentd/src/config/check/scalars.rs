@@ -10,6 +10,23 @@ use super::forms::{dollars, is_name, passthrough_fault, secret_fault};
 use agentd_core::policy::Pattern;
 use agentd_core::units;
 
+/// Words that switch something on or off elsewhere, where `off` or a path is taken.
+const SWITCHES: [(&str, bool); 5] =
+    [("on", true), ("true", true), ("yes", true), ("false", false), ("no", false)];
+
+fn is_switch(text: &str) -> bool {
+    SWITCHES.iter().any(|(word, _)| text.eq_ignore_ascii_case(word))
+}
+
+/// What to write instead of one of [`SWITCHES`].
+fn switch_hint(text: &str) -> String {
+    if SWITCHES.iter().any(|(word, on)| *on && text.eq_ignore_ascii_case(word)) {
+        format!("name the file, such as ./agentd.journal; one that is called so is ./{}", clip(text))
+    } else {
+        "write off".to_owned()
+    }
+}
+
 impl Checker<'_> {
     pub(super) fn scalar(&mut self, node: &Node, shape: &Shape, path: &str) {
         let Value::Scalar(scalar) = &node.value else {
@@ -22,6 +39,11 @@ impl Checker<'_> {
             return;
         }
         match shape {
+            Shape::OffOrPath if is_switch(&scalar.text) => {
+                let fault = format!("expected {}, saw {}", shape.accepted(), node.seen());
+                let problem = Problem::at(&node.place, path, Code::InvalidValue, fault);
+                self.problems.push(problem.accepted(shape.accepted()).hint(switch_hint(&scalar.text)));
+            }
             Shape::Switch => match scalar.kind() {
                 Kind::Bool(_) => {}
                 Kind::Null | Kind::Number | Kind::Text => {

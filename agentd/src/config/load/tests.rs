@@ -329,6 +329,13 @@ fn what_takes_two_keys_to_see() {
         ("agent: {name: \"a/b\"}", "agent.name", "not a name"),
         ("subagents: {defaults: {durable: true}}", "subagents.defaults.durable", "not built yet"),
         ("lifecycle: {journal: true}", "lifecycle.journal", "saw true"),
+        ("lifecycle: {journal: on}", "lifecycle.journal", "expected off, or the path of a file, saw"),
+        (
+            "lifecycle: {journal: \"Yes\"}",
+            "lifecycle.journal",
+            "such as ./agentd.journal; one that is called so is ./Yes",
+        ),
+        ("lifecycle: {journal: false}", "lifecycle.journal", "hint: write off"),
         ("observability: {log_level: warning}", "observability.log_level", "warning"),
     ] {
         let problem = only(&format!("{text}\n"));

@@ -26,14 +26,14 @@ struct Fault {
 }
 
 impl Reader<'_> {
-    /// The endpoints of a section, without tokens; the provider's own when none is written. `None` when one is at
-    /// fault.
-    pub(super) fn addresses(&mut self, section: &Section<'_, '_>, dialect: &str) -> Option<Vec<Endpoint>> {
+    /// The endpoints of a section, without tokens; the provider's own when none is written. One that is at fault has
+    /// an empty address, and so has the only one where the list is at fault or the provider is not known.
+    pub(super) fn addresses(&mut self, section: &Section<'_, '_>, dialect: &str) -> Vec<Endpoint> {
+        let endpoint = |url: &str| Endpoint { url: url.to_owned(), token: None };
         let values = section.values;
         let path = format!("{}.endpoints", section.path);
         if !values.has("endpoints") {
-            let address = default_address(dialect)?;
-            return Some(vec![Endpoint { url: address.to_owned(), token: None }]);
+            return vec![endpoint(default_address(dialect).unwrap_or_default())];
         }
         let nodes = values.list("endpoints");
         if nodes.is_empty() {
@@ -42,14 +42,16 @@ impl Reader<'_> {
                 let problem = Problem::at(&node.place, &path, Code::InvalidValue, "names no endpoint");
                 self.problems.push(problem.hint("write one, or remove the key for the provider's own"));
             }
-            return None;
+            return vec![endpoint("")];
         }
         let mut endpoints = Vec::new();
         for (index, node) in nodes.iter().enumerate() {
-            let Some(text) = text_of(node).filter(|text| !text.contains('\0')) else { continue };
-            match address(&text) {
-                Ok(url) => endpoints.push(Endpoint { url, token: None }),
-                Err(Fault { message, hint }) => {
+            // What is no text, or holds a NUL, was found at fault.
+            match text_of(node).filter(|text| !text.contains('\0')).map(|text| address(&text)) {
+                Some(Ok(url)) => endpoints.push(Endpoint { url, token: None }),
+                None => endpoints.push(endpoint("")),
+                Some(Err(Fault { message, hint })) => {
+                    endpoints.push(endpoint(""));
                     let path = format!("{path}[{index}]");
                     let problem = Problem::at(&node.place, &path, Code::InvalidValue, message);
                     let accepted =
@@ -58,17 +60,17 @@ impl Reader<'_> {
                 }
             }
         }
-        (endpoints.len() == nodes.len()).then_some(endpoints)
+        endpoints
     }
 
-    /// The headers of a section, with the paths of secret files absolute.
-    pub(super) fn headers(&mut self, section: &Section<'_, '_>) -> Option<BTreeMap<String, String>> {
+    /// The headers of a section, with the paths of secret files absolute; without the values that are at fault.
+    pub(super) fn headers(&mut self, section: &Section<'_, '_>) -> BTreeMap<String, String> {
         let mut headers = BTreeMap::new();
         for (name, node) in section.values.entries("headers") {
             let path = format!("{}.headers.{name}", section.path);
-            headers.insert(name.to_owned(), self.absolute_reference(node, &path)?);
+            headers.insert(name.to_owned(), self.absolute_reference(node, &path).unwrap_or_default());
         }
-        Some(headers)
+        headers
     }
 }
 

@@ -1,8 +1,10 @@
 //! `intelligence`: the agent's own model and those that runs can be given instead. Owns what a named model takes
 //! over from the agent's own, and what a model without a key means: for the agent's own that nothing can be run,
-//! for another that runs which want it are refused.
+//! for another that runs which want it are refused. A part at fault is read as if it were empty, so that it does not
+//! hide what is wrong with the others: the load has failed by then.
 
 use super::super::check::dollars;
+use super::super::nearest::nearest;
 use super::super::playbook;
 use super::super::problem::{Code, Problem};
 use super::super::provider;
@@ -20,6 +22,12 @@ const BUILTIN: &str = "mock:builtin";
 
 /// The name of a model that follows a playbook, when it is given none.
 const SCRIPTED: &str = "mock";
+
+/// The dialects there are.
+const DIALECTS: [&str; 3] = ["anthropic", "openai", "mock"];
+
+/// Stands for a dialect that cannot be told.
+const UNKNOWN: &str = "";
 
 /// All models of a configuration.
 pub(super) struct Models {
@@ -51,8 +59,7 @@ impl Reader<'_> {
         for (name, values) in intelligence.maps("models") {
             let path = format!("intelligence.models.{}", clip(name));
             let section = Section { values: &values, path: &path };
-            let of_own = intelligence.text("dialect");
-            if let Some(read) = self.named_model(&section, of_own, own.as_ref()) {
+            if let Some(read) = self.named_model(&section, spoken(intelligence), own.as_ref()) {
                 self.unambiguous(name, &section, &read, own.as_ref());
                 named.insert(name.to_owned(), choice(name, read, &prices));
             }
@@ -63,64 +70,49 @@ impl Reader<'_> {
     }
 
     fn own_model(&mut self, section: &Section<'_, '_>) -> Option<Connection> {
-        let values = section.values;
-        match values.text("dialect") {
-            Some("mock") => self.scripted(section, None),
-            Some(dialect @ ("anthropic" | "openai")) => {
-                // Both are read even when one is at fault, so that all faults are told.
-                let (id, remote) = (self.model_id(section), self.own_remote(section, dialect));
-                Some(Connection {
-                    id: id.clone()?,
-                    dialect: remote_dialect(dialect, &id?, remote?),
-                    unusable: None,
-                })
-            }
-            // A dialect that is not built or not known is a problem of its own already.
-            Some(_) => None,
-            None => {
-                if !values.has("dialect") {
-                    self.missing(values.place(), "intelligence.dialect", "anthropic, openai, mock");
-                }
-                None
+        if !section.values.has("dialect") {
+            self.missing(section.values.place(), "intelligence.dialect", &DIALECTS.join(", "));
+        }
+        match spoken(section.values) {
+            "mock" => self.scripted(section, None),
+            dialect => {
+                let id = self.model_id(section);
+                let remote = self.own_remote(section, dialect);
+                Some(Connection { dialect: remote_dialect(dialect, &id, remote), id, unusable: None })
             }
         }
     }
 
-    fn own_remote(&mut self, section: &Section<'_, '_>, dialect: &str) -> Option<Remote> {
+    fn own_remote(&mut self, section: &Section<'_, '_>, dialect: &str) -> Remote {
         let endpoints = self.addresses(section, dialect);
         let headers = self.headers(section);
-        let (endpoints, headers) = (endpoints?, headers?);
         let endpoints = self.own_tokens(section, dialect, endpoints, &headers);
-        Some(Remote {
+        Remote {
             model: String::new(),
             endpoints,
             headers,
             timeout_ms: timeout(section.values).unwrap_or_default(),
             max_output: section.values.whole("max_output"),
-        })
+        }
     }
 
     fn named_model(
         &mut self,
         section: &Section<'_, '_>,
-        of_own: Option<&str>,
+        of_own: &str,
         own: Option<&Connection>,
     ) -> Option<Connection> {
         let values = section.values;
-        let dialect = values.text("dialect").or(of_own)?;
-        if own.is_none() && !values.has("endpoints") {
-            // It would take over what is at fault, and that has been told.
-            return None;
-        }
+        let dialect = if values.written("dialect").is_some() { spoken(values) } else { of_own };
         match dialect {
+            // It would take over the playbook that is at fault, and that has been told.
+            "mock" if own.is_none() && of_own == "mock" && !values.has("endpoints") => None,
             "mock" => self.scripted(section, own),
-            "anthropic" | "openai" => {
+            _ => {
                 let id = self.model_id(section);
-                let (remote, unusable) = self.named_remote(section, dialect, own)?;
-                let id = id?;
+                let (remote, unusable) = self.named_remote(section, dialect, of_own, own);
                 Some(Connection { dialect: remote_dialect(dialect, &id, remote), id, unusable })
             }
-            _ => None,
         }
     }
 
@@ -129,22 +121,25 @@ impl Reader<'_> {
         &mut self,
         section: &Section<'_, '_>,
         dialect: &str,
+        of_own: &str,
         own: Option<&Connection>,
-    ) -> Option<(Remote, Option<String>)> {
+    ) -> (Remote, Option<String>) {
         let values = section.values;
-        let of_own =
-            own.filter(|own| dialect_word(&own.dialect) == dialect).and_then(|own| remote_of(&own.dialect));
+        let is_unknown = of_own == UNKNOWN;
+        let of_own = own.filter(|_| of_own == dialect).and_then(|own| remote_of(&own.dialect));
         let endpoints = match of_own {
             Some(own) if !values.has("endpoints") => own.endpoints.iter().map(without_token).collect(),
-            Some(_) | None => self.addresses(section, dialect)?,
+            // Whether it has the address of the agent's own model is not known.
+            None if is_unknown && !values.has("endpoints") => self.addresses(section, UNKNOWN),
+            Some(_) | None => self.addresses(section, dialect),
         };
         let same = of_own.filter(|own| same_addresses(&own.endpoints, &endpoints));
         let headers = match same {
             Some(own) if values.written("headers").is_none() => own.headers.clone(),
-            Some(_) | None => self.headers(section)?,
+            Some(_) | None => self.headers(section),
         };
         let default = of_own.map(|own| own.timeout_ms).unwrap_or(DEFAULT_TIMEOUT_MS);
-        let (endpoints, unusable) = self.named_tokens(section, endpoints, same, &headers)?;
+        let (endpoints, unusable) = self.named_tokens(section, endpoints, same, &headers);
         let remote = Remote {
             model: String::new(),
             endpoints,
@@ -152,11 +147,11 @@ impl Reader<'_> {
             timeout_ms: timeout(values).unwrap_or(default),
             max_output: values.whole("max_output"),
         };
-        Some((remote, unusable))
+        (remote, unusable)
     }
 
-    /// The model as its provider names it.
-    fn model_id(&mut self, section: &Section<'_, '_>) -> Option<String> {
+    /// The model as its provider names it; empty when that is at fault.
+    fn model_id(&mut self, section: &Section<'_, '_>) -> String {
         let path = format!("{}.model", section.path);
         match section.values.written("model") {
             Some(node) => {
@@ -164,16 +159,16 @@ impl Reader<'_> {
                 if id.is_none() {
                     self.problems.push(Problem::at(&node.place, &path, Code::InvalidValue, "is empty"));
                 }
-                id
+                id.unwrap_or_default()
             }
-            None if section.values.has("model") => None,
+            None if section.values.has("model") => String::new(),
             None => {
                 let accepted =
                     "the model as its provider names it: with --model NAME, or in a configuration file";
                 let of_models = "the model as its provider names it";
                 let own = section.path == "intelligence";
                 self.missing(section.values.place(), &path, if own { accepted } else { of_models });
-                None
+                String::new()
             }
         }
     }
@@ -297,12 +292,21 @@ fn remote_of(dialect: &Dialect) -> Option<&Remote> {
     }
 }
 
-fn dialect_word(dialect: &Dialect) -> &'static str {
-    match dialect {
-        Dialect::Mock(_) => "mock",
-        Dialect::Openai(_) => "openai",
-        Dialect::Anthropic(_) => "anthropic",
+/// The dialect of a section; of one that is missing or not known, which is a problem of its own, what it most likely
+/// stands for, else [`UNKNOWN`], which is checked as a provider's.
+fn spoken(values: &Values<'_>) -> &'static str {
+    let near = values.text("dialect").and_then(|word| nearest(word, DIALECTS));
+    let is_playbook = |node: &Node| text_of(node).is_some_and(|text| text == BUILTIN || is_file(&text));
+    match near.and_then(|near| DIALECTS.into_iter().find(|dialect| *dialect == near)) {
+        Some(dialect) => dialect,
+        None if values.list("endpoints").iter().any(is_playbook) => "mock",
+        None => UNKNOWN,
     }
+}
+
+/// Whether an endpoint can only be meant as the file of a playbook.
+fn is_file(endpoint: &str) -> bool {
+    !endpoint.contains("://") && [".yaml", ".yml", ".json"].iter().any(|end| endpoint.ends_with(end))
 }
 
 fn without_token(endpoint: &Endpoint) -> Endpoint {

@@ -136,11 +136,9 @@ impl Reader<'_> {
                 continue;
             }
             let Some(text) = self.absolute_reference(node, &path) else { continue };
-            if let Err(error) = self.secrets.fill(&text, Use::Variable)
-                && reference::refers(&text)
-            {
-                self.problems.push(Problem::at(&node.place, &path, Code::Secret, error.to_string()));
-            }
+            let faults = self.secrets.faults(&text, Use::Variable);
+            let told = |error| Problem::at(&node.place, &path, Code::Secret, format!("{error}"));
+            self.problems.extend(faults.iter().map(told));
             variables.insert(name.to_owned(), text);
         }
         variables

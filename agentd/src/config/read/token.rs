@@ -42,7 +42,10 @@ impl Reader<'_> {
         mut endpoints: Vec<Endpoint>,
         headers: &Headers,
     ) -> Vec<Endpoint> {
-        self.surplus_variables(endpoints.len());
+        let is_list_at_fault = section.values.has("endpoints") && section.values.list("endpoints").is_empty();
+        if !is_list_at_fault {
+            self.surplus_variables(endpoints.len());
+        }
         let written = self.written_token(section);
         let for_all = self.variable_token(TOKEN).or(written.clone());
         let with_header = headers.keys().any(|name| is_secret_header(name));
@@ -56,14 +59,17 @@ impl Reader<'_> {
                 .or_else(|| of_provider.map(Token::of_variable));
             match token {
                 Some(token) => {
-                    if let Err(error) = self.secrets.fill(&token.reference, Use::Header) {
-                        self.problems.push(token.problem(&error));
-                    }
+                    let faults = self.secrets.faults(&token.reference, Use::Header);
+                    self.problems.extend(faults.iter().map(|error| token.problem(error)));
                     endpoint.token = Some(token.reference);
                 }
                 // One that is written and at fault has been told.
                 None if section.values.has("token") || section.values.has("token_file") => {}
+                // Of an address that is at fault it is not known whether it needs one.
+                None if endpoint.url.is_empty() => {}
                 None if with_header || is_loopback(&endpoint.url) => {}
+                // Which variable would do is not known either.
+                None if provider::of(dialect).is_none() => {}
                 None => self.no_key(section, &endpoint.url, dialect, several.then_some(number)),
             }
         }
@@ -73,30 +79,28 @@ impl Reader<'_> {
     }
 
     /// A named model's endpoints with their keys, and why it cannot be used. `same` is the agent's own connection
-    /// when it is this one. `None` when something is at fault that more than a key would have to mend.
+    /// when it is this one.
     pub(super) fn named_tokens(
         &mut self,
         section: &Section<'_, '_>,
         mut endpoints: Vec<Endpoint>,
         same: Option<&Remote>,
         headers: &Headers,
-    ) -> Option<(Vec<Endpoint>, Option<String>)> {
-        let before = self.problems.len();
+    ) -> (Vec<Endpoint>, Option<String>) {
         let written = self.written_token(section);
-        if self.problems.len() > before {
-            return None;
-        }
+        let is_written = section.values.has("token") || section.values.has("token_file");
         let mut unusable = None;
         if let Some(token) = &written {
-            if let Err(error) = self.secrets.fill(&token.reference, Use::Header) {
-                unusable = Some(error.to_string());
+            for error in self.secrets.faults(&token.reference, Use::Header) {
+                unusable.get_or_insert(error.to_string());
                 self.problems.push(token.problem(&error).warning());
             }
             endpoints.iter_mut().for_each(|endpoint| endpoint.token = Some(token.reference.clone()));
         } else if let Some(own) = same {
             endpoints.clone_from(&own.endpoints);
-        } else if !headers.keys().any(|name| is_secret_header(name)) {
-            let without = endpoints.iter().find(|endpoint| !is_loopback(&endpoint.url));
+        } else if !is_written && !headers.keys().any(|name| is_secret_header(name)) {
+            let needs_one = |endpoint: &&Endpoint| !endpoint.url.is_empty() && !is_loopback(&endpoint.url);
+            let without = endpoints.iter().find(needs_one);
             if let (Some(endpoint), Some(place)) = (without, section.values.place()) {
                 let path = section.path;
                 let why =
@@ -115,7 +119,7 @@ impl Reader<'_> {
             unusable.get_or_insert(why);
             self.problems.push(problem.warning());
         }
-        Some((endpoints, unusable))
+        (endpoints, unusable)
     }
 
     /// A text with references, the paths of secret files absolute. `None` when it is at fault.
@@ -237,14 +241,18 @@ impl Reader<'_> {
 
     /// Headers whose secrets cannot be had, as problems and in words.
     fn header_faults(&self, section: &Section<'_, '_>, headers: &Headers) -> Vec<(Problem, String)> {
-        let fault = |(name, node): (&str, &Node)| {
+        let of_one = |(name, node): (&str, &Node)| {
             // What is written there and cannot be sent was found at fault.
-            let value = headers.get(name).filter(|value| reference::refers(value))?;
-            let why = self.secrets.fill(value, Use::Header).err()?.to_string();
+            let value = headers.get(name).filter(|value| reference::refers(value));
+            let faults = value.map(|value| self.secrets.faults(value, Use::Header)).unwrap_or_default();
             let path = format!("{}.headers.{name}", section.path);
-            Some((Problem::at(&node.place, &path, Code::NoCredential, why.clone()), why))
+            let told = |error: SecretError| {
+                let why = error.to_string();
+                (Problem::at(&node.place, &path, Code::NoCredential, why.clone()), why)
+            };
+            faults.into_iter().map(told).collect::<Vec<_>>()
         };
-        section.values.entries("headers").filter_map(fault).collect()
+        section.values.entries("headers").flat_map(of_one).collect()
     }
 }
 

@@ -193,7 +193,8 @@ fn what_is_wrong_with_one_model_does_not_hide_what_is_with_another() {
         .set("OPENAI_API_KEY", "k")
         .problems();
     let paths: Vec<&str> = problems.iter().map(|problem| problem.path.as_str()).collect();
-    assert_eq!(paths, ["intelligence.model", "intelligence.models.a"], "{}", render(&problems));
+    let all = ["intelligence.model", "intelligence.models.a", "intelligence.models.b"];
+    assert_eq!(paths, all, "{}", render(&problems));
 }
 
 #[test]
@@ -379,4 +380,128 @@ fn flags_are_checked_as_files_are() {
         told.contains("--endpoint:1:1: intelligence.endpoints[0]: http://far.example would send"),
         "{told}"
     );
+}
+
+/// The problems as `line:column path`.
+fn seen(problems: &[Problem]) -> Vec<String> {
+    problems.iter().map(|p| format!("{}:{} {}", p.line, p.column, p.path)).collect()
+}
+
+#[test]
+fn a_wrong_dialect_hides_nothing_of_the_connection() {
+    let rest = "  model: \"\"
+  endpoints: [http://far.example, ftp://a, \"https://u:p@h\", \"https://h?k=1\", https://h/v1/messages, https://fine]
+  token: plain
+  timeout: 5
+  max_output: 0
+  headers: {Host: x, A: \"{{secret:NONE}}\"}
+  prices: {m: {input: 1}}
+";
+    let wanted = [
+        "3:10 intelligence.model",
+        "4:15 intelligence.endpoints[0]",
+        "4:35 intelligence.endpoints[1]",
+        "4:44 intelligence.endpoints[2]",
+        "4:61 intelligence.endpoints[3]",
+        "4:78 intelligence.endpoints[4]",
+        "5:10 intelligence.token",
+        "6:12 intelligence.timeout",
+        "7:15 intelligence.max_output",
+        "8:13 intelligence.headers",
+        "8:25 intelligence.headers.A",
+        "9:15 intelligence.prices.m.output",
+    ];
+    for dialect in ["openia", "antropic", "gemini", "[openai]", "5", "openai-responses"] {
+        let problems = folder(&format!("intelligence:\n  dialect: {dialect}\n{rest}")).problems();
+        let all = [&["2:12 intelligence.dialect"][..], &wanted].concat();
+        assert_eq!(seen(&problems), all, "{dialect}: {}", render(&problems));
+    }
+    let problems = folder(&format!("intelligence:\n  dialect: openai\n{rest}")).problems();
+    assert_eq!(seen(&problems), wanted, "{}", render(&problems));
+}
+
+#[test]
+fn of_a_dialect_that_is_not_known_nothing_is_said_that_may_be_wrong() {
+    for (text, wanted) in [
+        // A playbook is no address, and needs neither a model nor a key.
+        ("dialect: moc, endpoints: [\"mock:builtin\"]", &["intelligence.dialect"][..]),
+        ("dialect: scripted, endpoints: [\"mock:builtin\"]", &["intelligence.dialect"]),
+        (
+            "dialect: scripted, endpoints: [nowhere.yaml]",
+            &["intelligence.dialect", "intelligence.endpoints[0]"],
+        ),
+        // Which variable holds its key cannot be told, nor where it is; of a slip of the pen both can.
+        ("dialect: gemini, model: m", &["intelligence.dialect"]),
+        ("dialect: gemini, model: m, endpoints: [\"https://g.example\"]", &["intelligence.dialect"]),
+        ("dialect: opnai, model: m", &["intelligence", "intelligence.dialect"]),
+        // The models beside it may have the same address.
+        (
+            "dialect: gemini, model: m, models: {a: {model: x}, b: {dialect: openai, model: y}}",
+            &["intelligence.dialect"],
+        ),
+        (
+            "dialect: gemini, model: m, models: {a: {}, b: {endpoints: [\"ftp://x\"]}}",
+            &[
+                "intelligence.dialect",
+                "intelligence.models.a.model",
+                "intelligence.models.b.model",
+                "intelligence.models.b.endpoints[0]",
+            ],
+        ),
+    ] {
+        let problems = folder(&format!("intelligence: {{{text}}}\n")).problems();
+        let paths: Vec<&str> = problems.iter().map(|problem| problem.path.as_str()).collect();
+        assert_eq!(paths, wanted, "{text}: {}", render(&problems));
+    }
+}
+
+#[test]
+fn mistakes_do_not_hide_secrets_that_cannot_be_had() {
+    let text = "intelligence:
+  dialect: openai
+  token: \"{{secret:NONE}}\"
+  endpoints: [\"https://a.example\", ftp://b.example]
+  headers:
+    X-D: \"{{secret:}}\"
+    X-Empty: \"{{secret:EMPTY}}\"
+    X-Two: \"{{secret:NONE_A}} {{secret:NONE_B}}\"
+    X-Nowhere: \"{{secret-file:nowhere}}\"
+    X-Zero: \"{{secret-file:/dev/zero}}\"
+    X-Pipe: \"{{secret-file:pipe}}\"
+    X-Lines: \"{{secret-file:lines}}\"
+    Host: x
+  models:
+    b: {token: \"{{secret:NONE_C}}\"}
+    c: {model: x, endpoints: [ftp://c], token: \"{{secret:K\", headers: {A: \"{{secret:NONE_D}}\", B: \"{{secret:}}\"}}
+";
+    let folder = folder(text).set("EMPTY", "");
+    folder.write("lines", "canary\ncanary\n");
+    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+    rustix::fs::mkfifoat(rustix::fs::CWD, folder.path("pipe"), mode).expect("a pipe");
+    let problems = folder.problems();
+    let told = render(&problems);
+    for (words, count) in [
+        ("intelligence.model: is required", 1),
+        ("intelligence.token: the secret NONE is not there", 1),
+        ("intelligence.endpoints[1]: ftp is no protocol", 1),
+        ("intelligence.headers.X-D: a reference to a secret has a name", 1),
+        ("intelligence.headers.X-Empty: the variable EMPTY is empty", 1),
+        ("intelligence.headers.X-Two: the secret NONE_A is not there", 1),
+        ("intelligence.headers.X-Two: the secret NONE_B is not there", 1),
+        ("/nowhere cannot be read", 1),
+        ("intelligence.headers.X-Zero: the file /dev/zero is not a regular file", 1),
+        ("/pipe is not a regular file", 1),
+        ("/lines has a line break in it", 1),
+        ("intelligence.headers: host is set by the connection itself", 1),
+        ("intelligence.models.b.model: is required", 1),
+        ("intelligence.models.b.token: the secret NONE_C is not there", 1),
+        ("intelligence.models.c.endpoints[0]: ftp is no protocol", 1),
+        ("intelligence.models.c.token: a reference to a secret is not closed", 1),
+        ("intelligence.models.c.headers.A: the secret NONE_D is not there", 1),
+        ("intelligence.models.c.headers.B: a reference to a secret has a name", 1),
+        ("\n18 problems\n", 1),
+        ("canary", 0),
+    ] {
+        assert_eq!(told.matches(words).count(), count, "{words}: {told}");
+    }
 }
