@@ -205,16 +205,20 @@ impl Run {
         }
     }
 
-    /// The result object of a warm run's turn: the run's so far, with the turn's end, number and duration.
-    pub fn turn_object(&self, message: u64, ending: &Ending, took: Duration) -> Value {
-        let object = ResultObject {
+    /// The one result object of a run that goes on, with the ending of a turn of it.
+    pub fn object_with(&self, ending: &Ending) -> ResultObject {
+        ResultObject {
             status: ending.status,
             result: ending.result.clone(),
             partial: ending.partial,
             error: ending.error.clone(),
             ..self.object()
-        };
-        let mut value = serde_json::to_value(&object).unwrap_or(Value::Null);
+        }
+    }
+
+    /// The result object of a warm run's turn: the run's so far, with the turn's end, number and duration.
+    pub fn turn_object(&self, message: u64, ending: &Ending, took: Duration) -> Value {
+        let mut value = serde_json::to_value(self.object_with(ending)).unwrap_or(Value::Null);
         value["message_id"] = message.into();
         value["evidence"]["duration_ms"] = u64::try_from(took.as_millis()).unwrap_or(u64::MAX).into();
         value

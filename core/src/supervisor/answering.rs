@@ -2,7 +2,7 @@
 //! prompt has exactly one.
 
 use super::Core;
-use super::conversation::{NOTE, Phase, Prompt};
+use super::conversation::{Phase, Prompt};
 use crate::action::{Action, Actions};
 use crate::id::NodeId;
 use crate::record::{Evidence, ResultObject, Status, UsageSum};
@@ -21,13 +21,7 @@ impl Core {
         out: &mut Actions,
     ) {
         let Some(run) = self.runs.get(&node) else { return };
-        let result = ResultObject {
-            status: ending.status,
-            result: ending.result.clone(),
-            partial: ending.partial,
-            error: ending.error.clone(),
-            ..run.object()
-        };
+        let result = run.object_with(ending);
         self.conversation.idle_until = Some(self.now.mono + self.config.worker_idle);
         self.deliver(node, result, fault, out);
         if self.drain.is_some() {
@@ -54,7 +48,7 @@ impl Core {
         if !failed || !turn.unhanded || turn.cancel_until.is_some() || self.drain.is_some() {
             return false;
         }
-        let prompt = Prompt { number: turn.prompt, text: turn.text.clone(), note: turn.prompt == NOTE };
+        let prompt = Prompt { number: turn.prompt, text: turn.text.clone() };
         self.conversation.phase = Phase::Quiet;
         self.conversation.waiting.push_front(prompt);
         true

@@ -80,10 +80,9 @@ pub(super) struct Turn {
 
 #[derive(Debug)]
 pub(super) struct Prompt {
+    /// [`NOTE`] when nobody asked: it tells of ended runs, and takes in what comes next.
     pub(super) number: u64,
     pub(super) text: String,
-    /// Nobody asked: it tells of ended runs, and takes in what comes next.
-    pub(super) note: bool,
 }
 
 impl Conversation {
@@ -169,7 +168,7 @@ impl Core {
             self.answer_unbegun(number, Status::Refused, why, out);
             return;
         }
-        conversation.waiting.push_back(Prompt { number, text, note: false });
+        conversation.waiting.push_back(Prompt { number, text });
         self.next_turn(out);
     }
 
@@ -178,12 +177,12 @@ impl Core {
     pub(super) fn note_as_prompt(&mut self, text: &str, out: &mut Actions) {
         let conversation = &mut self.conversation;
         match conversation.waiting.back_mut() {
-            Some(prompt) if prompt.note => {
+            Some(prompt) if prompt.number == NOTE => {
                 prompt.text.push('\n');
                 prompt.text.push_str(text);
             }
             Some(_) | None => {
-                let prompt = Prompt { number: NOTE, text: text.to_owned(), note: true };
+                let prompt = Prompt { number: NOTE, text: text.to_owned() };
                 conversation.waiting.push_back(prompt);
             }
         }
@@ -220,7 +219,10 @@ impl Core {
     /// A person takes a prompt back.
     pub(super) fn turn_cancelled(&mut self, prompt: u64, reason: &str, out: &mut Actions) {
         let why = if reason.is_empty() { "cancelled".to_owned() } else { format!("cancelled: {reason}") };
-        let waits = self.conversation.waiting.iter().position(|p| p.number == prompt && !p.note);
+        if prompt == NOTE {
+            return;
+        }
+        let waits = self.conversation.waiting.iter().position(|p| p.number == prompt);
         if let Some(at) = waits {
             self.conversation.waiting.remove(at);
             self.answer_unbegun(prompt, Status::Cancelled, why, out);
@@ -250,7 +252,7 @@ impl Core {
     /// A drain begins: prompts that wait get no turn, and a worker without a turn ends.
     pub(super) fn end_conversation(&mut self, out: &mut Actions) {
         for prompt in std::mem::take(&mut self.conversation.waiting) {
-            if !prompt.note {
+            if prompt.number != NOTE {
                 self.answer_unbegun(prompt.number, Status::Cancelled, STOPPING.to_owned(), out);
             }
         }

@@ -18,14 +18,9 @@ impl Core {
     /// A subagent's outcome is final. Call it before its waiters are told: one whose result is a call's own answer
     /// needs no note besides.
     pub(super) fn conversation_learns(&mut self, node: NodeId, out: &mut Actions) {
-        let Some(run) = self.runs.get(&node) else { return };
-        let (Some(handle), Role::Subagent) = (run.record.handle, run.record.role) else { return };
+        self.settle_plan(node);
+        let Some(run) = self.runs.get(&node).filter(|run| run.record.role == Role::Subagent) else { return };
         let status = run.record.status;
-        let cause = run.record.error.clone().unwrap_or_else(|| status.name().to_owned());
-        if let Some(plan) = &mut self.plan {
-            plan.settle(handle, (status != Status::Completed).then_some(cause.as_str()));
-        }
-        let Some(run) = self.runs.get(&node) else { return };
         let answered = run.waiters.iter().any(|waiter| {
             let asked = self.runs.get(&waiter.node).and_then(|r| r.requests.get(&waiter.request));
             self.is_worker(waiter.node)
@@ -40,6 +35,14 @@ impl Core {
             };
             self.note_to_conversation(node, status, &ending, out);
         }
+    }
+
+    /// Settles the plan's items that are bound to this run, whose outcome is final.
+    pub(super) fn settle_plan(&mut self, node: NodeId) {
+        let (Some(run), Some(plan)) = (self.runs.get(&node), &mut self.plan) else { return };
+        let (Some(handle), status) = (run.record.handle, run.record.status) else { return };
+        let cause = run.record.error.as_deref().unwrap_or(status.name());
+        plan.settle(handle, (status != Status::Completed).then_some(cause));
     }
 
     /// Tells the conversation of an ended run or turn, if it wants to be told: in the turn in hand, else by a turn

@@ -300,10 +300,12 @@ impl Core {
 
 /// The beginning of an instruction, on one line.
 fn title(instruction: &str) -> String {
-    let line = instruction.split_whitespace().collect::<Vec<_>>().join(" ");
-    let shown: String = line.chars().filter(|c| !c.is_control() && !misleads(*c)).collect();
-    let mut head: String = shown.chars().take(limits::TITLE_CHARS).collect();
-    if head.len() < shown.len() {
+    let words = instruction.split_whitespace();
+    // An instruction may have megabytes: no more of it is looked at than is shown.
+    let line = words.flat_map(|word| [" ", word]).skip(1).flat_map(str::chars);
+    let mut shown = line.filter(|c| !c.is_control() && !misleads(*c));
+    let mut head: String = shown.by_ref().take(limits::TITLE_CHARS).collect();
+    if shown.next().is_some() {
         head.push('…');
     }
     head
@@ -316,5 +318,19 @@ pub(super) const fn mode_name(mode: Mode) -> &'static str {
         Mode::Async => "async",
         Mode::Detached => "detached",
         Mode::Warm => "warm",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_title_is_one_plain_line_of_bounded_length() {
+        assert_eq!(title("  look\n\taround \u{1b}[2J\u{202e}x "), "look around [2Jx");
+        assert_eq!(title(&"é".repeat(limits::TITLE_CHARS)), "é".repeat(limits::TITLE_CHARS));
+        let cut = title(&"word ".repeat(1_000_000));
+        assert_eq!((cut.chars().count(), cut.ends_with('…')), (limits::TITLE_CHARS + 1, true));
+        assert_eq!(title(" \n "), "");
     }
 }

@@ -13,7 +13,7 @@ use crate::run::process::Process;
 use crate::run::{Ending, Request, Run};
 use crate::time::Duration;
 use crate::wire::Down;
-use crate::wire::message::{Role, Turn, TurnOutcome, WaitingOn};
+use crate::wire::message::{Turn, TurnOutcome, WaitingOn};
 use serde_json::json;
 
 impl Run {
@@ -166,11 +166,6 @@ impl Core {
         };
         self.decide(node, ending, out);
         self.push_ladder(node, Push::Ask, out);
-    }
-
-    /// Whether this run serves the conversation.
-    pub(super) fn is_worker(&self, node: NodeId) -> bool {
-        self.runs.get(&node).is_some_and(|run| run.record.role == Role::Worker)
     }
 }
 

@@ -11,6 +11,11 @@ use crate::run::Run;
 use crate::wire::message::{Mode, Role, Spawn, Text, VERSION};
 
 impl Core {
+    /// Whether this run serves the conversation.
+    pub(super) fn is_worker(&self, node: NodeId) -> bool {
+        self.runs.get(&node).is_some_and(|run| run.record.role == Role::Worker)
+    }
+
     /// The next turn of the worker that is warm; `None` when it cannot take one any more.
     pub(super) fn ask_again(
         &mut self,

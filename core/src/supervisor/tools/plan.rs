@@ -5,7 +5,6 @@ use crate::action::Actions;
 use crate::error::Refusal;
 use crate::id::NodeId;
 use crate::plan::{Change, ItemStatus, Plan};
-use crate::record::Status;
 use crate::supervisor::{Core, ms};
 use crate::time::Duration;
 use serde_json::{Map, Value, json};
@@ -57,26 +56,14 @@ impl Core {
         };
         let plan = self.plan.as_mut().ok_or_else(no_plan)?;
         plan.update(item, change).map_err(|problems| arguments(problems.join("; ")))?;
-        if let Some(of) = bound {
-            self.settle_if_ended(of);
+        // One that is bound to a run which is over already settles now.
+        if let Some(of) = bound.filter(|of| self.final_object(*of).is_some()) {
+            self.settle_plan(of);
         }
         let item = self.plan.as_ref().and_then(|plan| plan.items.iter().find(|i| i.item == item));
         let value = json!(item);
         self.answer(node, id, false, &value, out);
         Ok(())
-    }
-
-    /// An item that is bound to a run which is over already settles now.
-    fn settle_if_ended(&mut self, node: NodeId) {
-        if self.final_object(node).is_none() {
-            return;
-        }
-        let Some(run) = self.runs.get(&node) else { return };
-        let (Some(handle), status) = (run.record.handle, run.record.status) else { return };
-        let cause = run.record.error.clone().unwrap_or_else(|| status.name().to_owned());
-        if let Some(plan) = &mut self.plan {
-            plan.settle(handle, (status != Status::Completed).then_some(cause.as_str()));
-        }
     }
 
     pub(super) fn overview(&mut self, call: &Call<'_>, out: &mut Actions) -> Result<(), Refusal> {
