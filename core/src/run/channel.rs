@@ -6,9 +6,10 @@ use crate::error::ProtocolError;
 use crate::limits;
 use crate::wire::message::{Down, Up};
 use crate::wire::{Decoded, Encoder, Ignored, UpDecoder};
+use serde::{Deserialize, Serialize};
 
 /// One child's channel.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Channel {
     decoder: UpDecoder,
     encoder: Encoder,

@@ -11,6 +11,7 @@ mod frame;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
 pub mod message;
+mod values;
 
 pub use cbor::Body;
 pub use codec::{Encoder, Message, TooLarge, check_version};
