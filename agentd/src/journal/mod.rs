@@ -152,4 +152,4 @@ fn size(bytes: usize) -> u64 {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -19,7 +19,7 @@ use std::path::PathBuf;
 
 const LONG: Duration = Duration::from_secs(30);
 
-fn config() -> Config {
+pub(crate) fn config() -> Config {
     let stdio = Stdio {
         command: "server".into(),
         args: vec!["-v".into()],

@@ -86,6 +86,11 @@ impl Channel {
         None
     }
 
+    /// A copy of the decoder as it stands, for one who listens in from here on.
+    pub fn listener(&self) -> UpDecoder {
+        self.decoder.clone()
+    }
+
     /// What a newer child said that this version does not know (S2.3).
     pub fn ignored(&self) -> Ignored {
         self.decoder.ignored()

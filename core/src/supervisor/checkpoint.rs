@@ -11,7 +11,9 @@ use crate::admit::Uncounted;
 use crate::config::Config;
 use crate::id::NodeId;
 use crate::run::Run;
+use crate::wire::UpDecoder;
 use serde::{Deserialize, Serialize, Serializer};
+use std::collections::BTreeMap;
 
 /// Why there is no checkpoint, or none to be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -80,6 +82,11 @@ impl Core {
             core.holder(node)?.place = Some(place);
         }
         Ok(core)
+    }
+
+    /// Copies of the decoders of what children say, as they stand: a replay that begins here can tell their messages.
+    pub fn listeners(&self) -> BTreeMap<NodeId, UpDecoder> {
+        self.runs.iter().map(|(node, run)| (*node, run.channel.listener())).collect()
     }
 
     fn holder(&mut self, node: NodeId) -> Result<&mut Run, Uncounted> {

@@ -72,6 +72,30 @@ pub fn spawn_version(frame: &[u8]) -> Option<[u16; 2]> {
     (frame_type == "spawn").then_some(v)
 }
 
+/// What a whole frame to a child says, whatever its number; `None` when it is no such frame. For those who look at a
+/// conversation and take no part in it.
+pub fn down_of(frame: &[u8]) -> Option<Down> {
+    let (length, after) = split_prefix(frame)?;
+    let body = after.get(..length).filter(|_| (1..=limits::FRAME_BYTES).contains(&length))?;
+    let marks = Scanner::default().scan(body).ok()?;
+    let read = Down::read(frame_type(body, marks).ok()?, Body::new(body, marks.longest_key))?;
+    read.ok().map(|(message, _ignored)| message)
+}
+
+impl<M> Clone for Decoder<M> {
+    fn clone(&self) -> Decoder<M> {
+        Decoder {
+            buffer: self.buffer[self.at..].to_vec(),
+            at: 0,
+            due: self.due,
+            ignored: self.ignored,
+            failed: self.failed,
+            scanner: Scanner::default(),
+            messages: PhantomData,
+        }
+    }
+}
+
 impl<M: Message> Default for Decoder<M> {
     fn default() -> Decoder<M> {
         Decoder::new()

@@ -1,0 +1,334 @@
+//! Events and actions in words, one line each: what a person reads who wants to know what the supervisor was told and
+//! what it did. Everything that somebody else wrote is quoted, cut and made harmless for a terminal.
+
+use super::cast::Cast;
+use super::{Difference, DifferenceKind, Step};
+use agentd_core::action::{Action, ChildSignal, Walls};
+use agentd_core::event::{Event, Exit, SupervisorSignal};
+use agentd_core::note::Note;
+use agentd_core::preview::preview;
+use agentd_core::time::{Duration, Instant};
+use agentd_core::wire::message::{LoopEnd, TurnOutcome, WaitingOn};
+use agentd_core::wire::{Down, Up, down_of};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// Bytes of a foreign text in a line.
+const SHOWN: usize = 160;
+
+/// A foreign text in quotes.
+pub(super) fn quoted(text: impl AsRef<[u8]>) -> String {
+    format!("\"{}\"", preview(text, SHOWN))
+}
+
+fn plain(text: impl AsRef<[u8]>) -> String {
+    preview(text, SHOWN)
+}
+
+/// `+1.204s`: since the daemon's start.
+pub fn time(at: Instant) -> String {
+    format!("+{}.{:03}s", at.millis() / 1_000, at.millis() % 1_000)
+}
+
+/// `4 ms`, `1.2 s`, `3m20s`.
+pub(super) fn span(length: Duration) -> String {
+    let ms = length.as_millis();
+    match ms {
+        0..1_000 => format!("{ms} ms"),
+        1_000..60_000 => format!("{}.{} s", ms / 1_000, ms % 1_000 / 100),
+        _ => format!("{}m{}s", ms / 60_000, ms % 60_000 / 1_000),
+    }
+}
+
+/// What happened. `heard` is what a child said, whole messages only.
+pub fn event(step: &Step<'_>, heard: &[String], cast: &Cast) -> String {
+    let who = |node: &_| cast.name(*node);
+    match step.event {
+        Event::Seeded { .. } => "the system gives a seed for ids and jitter".to_owned(),
+        Event::PromptSubmitted { text } => format!("a person asks: {}", quoted(text)),
+        Event::TurnCancelled { prompt, reason } => {
+            format!("a person takes prompt {prompt} back: {}", quoted(reason))
+        }
+        Event::Tick => format!("time passed: {} is due", step.due.unwrap_or("nothing")),
+        Event::ChildSpawned { node, pid } => format!("{} has process {pid}", who(node)),
+        Event::SpawnFailed { node, error, transient } => {
+            let again = if *transient { ", which may pass" } else { "" };
+            format!("no process could be made for {}: {}{again}", who(node), plain(error))
+        }
+        Event::SpawnFrameFailed { node, error } => {
+            format!("{}'s first frame could not be made: {}", who(node), plain(error))
+        }
+        Event::ChildBytes { node, bytes } if heard.is_empty() => {
+            format!("{} bytes from {}, no whole message yet", bytes.len(), who(node))
+        }
+        Event::ChildBytes { node, .. } => format!("{} says: {}", who(node), heard.join("; ")),
+        Event::ChildEof { node } => format!("{}'s stdout ended", who(node)),
+        Event::ChildStderr { node, bytes } => format!("{} on stderr: {}", who(node), quoted(&**bytes)),
+        Event::ChildWrote { node, bytes } => format!("{bytes} bytes left for {}", who(node)),
+        Event::ChildWriteFailed { node, error } => {
+            format!("{} takes no more frames: {}", who(node), plain(error))
+        }
+        Event::ExitObserved { node, exit } => format!("{}'s process ended {}", who(node), exit_words(*exit)),
+        Event::Swept { node, killed, remaining } => {
+            format!("what {} left: {killed} killed, {remaining} not gone yet", who(node))
+        }
+        Event::Reaped { node } => format!("{}'s pid is free", who(node)),
+        Event::Stored { seq } => format!("save {seq} is durable"),
+        Event::StoreFailed { seq, error, retryable } => {
+            let again = if *retryable { ", to be tried again" } else { "" };
+            format!("save {seq} failed: {}{again}", plain(error))
+        }
+        Event::Signalled { signal } => format!("the supervisor got {}", signal_name(*signal)),
+    }
+}
+
+/// What is done about it.
+pub fn action(action: &Action, cast: &Cast) -> String {
+    let who = |node: &_| cast.name(*node);
+    match action {
+        Action::Spawn { node, walls, .. } => {
+            format!("make a process for {}{}", who(node), walls_words(walls))
+        }
+        Action::SendSpawn { node, payload } => {
+            format!("hand {} its work: {}", who(node), quoted(&payload.0.instruction))
+        }
+        Action::SendToChild { node, frame } => match down_of(frame) {
+            Some(message) => format!("tell {}: {}", who(node), down(&message)),
+            None => format!("tell {}: {} bytes", who(node), frame.len()),
+        },
+        Action::CloseStdin { node } => format!("close {}'s stdin", who(node)),
+        Action::Signal { node, signal } => {
+            format!("{} to {}'s process group", child_signal(*signal), who(node))
+        }
+        Action::Sweep { node, keepers } => {
+            let keepers = if *keepers { ", keepers too" } else { "" };
+            format!("kill what {} left{keepers}", who(node))
+        }
+        Action::Reap { node } => format!("reap {}", who(node)),
+        Action::ReapOrphans => "reap orphans".to_owned(),
+        Action::Persist { seq, record } => {
+            let error =
+                record.error.as_ref().map_or_else(String::new, |error| format!(" ({})", plain(error)));
+            format!("save {} as {}{error} (save {seq})", who(&record.node), record.status.name())
+        }
+        Action::Note(note) => format!("because: {}", note_words(note, cast)),
+        Action::Deliver { prompt, result, .. } => {
+            let answer = value(&result.result);
+            format!("answer prompt {prompt}: {}, {answer}", result.status.name())
+        }
+        Action::Exit { leaked: 0, .. } => "end: nothing is left".to_owned(),
+        Action::Exit { leaked, .. } => format!("end: {leaked} processes could not be killed"),
+    }
+}
+
+/// A reason, as the log has it.
+fn note_words(note: &Note, cast: &Cast) -> String {
+    let who = note.node.map_or_else(String::new, |node| format!(" {}", cast.name(node)));
+    format!("{}{who}{}", plain(&note.event), fields(&note.fields))
+}
+
+/// ` key=value key=value`.
+pub(super) fn fields(fields: &BTreeMap<String, Value>) -> String {
+    fields.iter().map(|(key, field)| format!(" {}={}", plain(key), value(field))).collect()
+}
+
+/// A JSON value; a text that is one word as it is.
+pub(super) fn value(value: &Value) -> String {
+    match value {
+        Value::String(text)
+            if !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || "-_./:".contains(c)) =>
+        {
+            plain(text)
+        }
+        Value::String(text) => quoted(text),
+        other => plain(other.to_string()),
+    }
+}
+
+/// What a child says.
+pub fn up(message: &Up) -> String {
+    match message {
+        Up::Ready(_) => "it is ready".to_owned(),
+        Up::Pong(pong) => format!("pong {}", pong.seq),
+        Up::Event(event) => {
+            let fields: String = event
+                .fields
+                .iter()
+                .map(|(key, value)| format!(" {}={}", plain(key), quoted(value)))
+                .collect();
+            format!("{}{fields}", plain(&event.name))
+        }
+        Up::State(state) => format!("at step {} it waits for {}", state.step, waiting(&state.waiting_on)),
+        Up::Usage(usage) => {
+            format!("a call of {} used {} tokens in, {} out", plain(&usage.model), usage.input, usage.output)
+        }
+        Up::Tools(tools) => format!("its server {} offers {} tools", plain(&tools.server), tools.tools.len()),
+        Up::ToolRequest(request) => {
+            format!("call {} of {} with {}", request.id, plain(&request.name), plain(&*request.args.0))
+        }
+        Up::Ack(ack) => format!("it has taken message {}", ack.id),
+        Up::Turn(turn) => format!("its turn {} ended, {}", turn.id, turn_outcome(&turn.outcome)),
+        Up::Result(_) | Up::Failed(_) => ending(message),
+    }
+}
+
+/// A terminal message.
+fn ending(message: &Up) -> String {
+    match message {
+        Up::Result(result) => turn_outcome(&TurnOutcome::Result(result.clone())),
+        Up::Failed(failed) => turn_outcome(&TurnOutcome::Failed(failed.clone())),
+        _ => String::new(),
+    }
+}
+
+fn turn_outcome(outcome: &TurnOutcome) -> String {
+    match outcome {
+        TurnOutcome::Result(result) => {
+            let text =
+                result.text.as_ref().map_or_else(String::new, |text| format!(" with {}", quoted(text)));
+            let error = result.error.as_ref().map_or_else(String::new, |error| format!(": {}", plain(error)));
+            let partial = if result.partial { ", not complete" } else { "" };
+            format!("{}{text}{partial}{error}", loop_end(result.end))
+        }
+        TurnOutcome::Failed(failed) => format!("failed: {}", plain(&failed.error)),
+    }
+}
+
+fn loop_end(end: LoopEnd) -> &'static str {
+    match end {
+        LoopEnd::Completed => "completed",
+        LoopEnd::Cancelled => "cancelled",
+        LoopEnd::Refused => "refused by the model",
+        LoopEnd::ExhaustedSteps => "out of steps",
+        LoopEnd::ExhaustedTokens => "out of tokens",
+        LoopEnd::Deadline => "out of time",
+        LoopEnd::LoopDetected => "going in circles",
+    }
+}
+
+fn waiting(on: &WaitingOn) -> String {
+    match on {
+        WaitingOn::Servers => "its servers".to_owned(),
+        WaitingOn::Model => "the model".to_owned(),
+        WaitingOn::Tools(names) => format!("tools: {}", plain(names.join(", "))),
+        WaitingOn::Supervisor => "the supervisor".to_owned(),
+        WaitingOn::Throttled(_) => "a provider that asked for patience".to_owned(),
+        WaitingOn::Message => "the next message".to_owned(),
+        WaitingOn::Paused => "a resume".to_owned(),
+        WaitingOn::Closing => "its servers to end".to_owned(),
+    }
+}
+
+/// What a child is told.
+pub fn down(message: &Down) -> String {
+    match message {
+        Down::Spawn(spawn) => format!("its work: {}", quoted(&spawn.instruction)),
+        Down::Ping(ping) => format!("ping {}", ping.seq),
+        Down::Cancel(cancel) => format!("stop: {}", quoted(&cancel.reason)),
+        Down::ToolResult(result) => {
+            let error = if result.error { ", an error" } else { "" };
+            format!("the answer to call {}{error}: {}", result.id, plain(&*result.value.0))
+        }
+        Down::Message(text) => format!("message {}: {}", text.id, quoted(&text.text)),
+        Down::Steer(text) => format!("at its next step: {}", quoted(&text.text)),
+        Down::Finish(finish) => format!("finish now: {}", quoted(&finish.reason)),
+        Down::Pause(_) => "pause".to_owned(),
+        Down::Resume(_) => "go on".to_owned(),
+    }
+}
+
+/// `with code 0`, `by SIGKILL`.
+pub(super) fn exit_words(exit: Exit) -> String {
+    match exit {
+        Exit::Code(code) => format!("with code {code}"),
+        Exit::Signal(number) => match rustix::process::Signal::from_named_raw(number) {
+            Some(signal) => format!("by {}", signal_words(signal, number)),
+            None => format!("by signal {number}"),
+        },
+        Exit::Unknown => "and somebody else reaped it".to_owned(),
+    }
+}
+
+fn signal_words(signal: rustix::process::Signal, number: i32) -> String {
+    use rustix::process::Signal as S;
+    let name = match signal {
+        S::KILL => "SIGKILL",
+        S::TERM => "SIGTERM",
+        S::SEGV => "SIGSEGV",
+        S::ABORT => "SIGABRT",
+        S::INT => "SIGINT",
+        S::HUP => "SIGHUP",
+        S::PIPE => "SIGPIPE",
+        S::XCPU => "SIGXCPU",
+        _ => return format!("signal {number}"),
+    };
+    name.to_owned()
+}
+
+pub(super) fn child_signal(signal: ChildSignal) -> &'static str {
+    match signal {
+        ChildSignal::TermCont => "SIGTERM and SIGCONT",
+        ChildSignal::Kill => "SIGKILL",
+    }
+}
+
+fn signal_name(signal: SupervisorSignal) -> &'static str {
+    match signal {
+        SupervisorSignal::Term => "SIGTERM",
+        SupervisorSignal::Int => "SIGINT",
+        SupervisorSignal::Hup => "SIGHUP",
+    }
+}
+
+fn walls_words(walls: &Walls) -> String {
+    let memory = walls.memory.map(|bytes| format!(", {bytes} bytes of data at most"));
+    let cpu = walls.cpu_seconds.map(|seconds| format!(", {seconds} s of CPU at most"));
+    let nice = (walls.nice != 0).then(|| format!(", nice {}", walls.nice));
+    [memory, cpu, nice].into_iter().flatten().collect()
+}
+
+/// The first difference, a line each: where, what happened, what was recorded, what is decided now.
+pub fn difference(found: &Difference, cast: &Cast) -> Vec<String> {
+    let place = format!("{}, file {} of the journal", found.file.display(), found.segment);
+    let at = format!("event {} ({})", found.number, time(found.now.mono));
+    match &found.kind {
+        DifferenceKind::State => vec![format!(
+            "the first difference: {place}: the state it begins with is not the one that the {} events before it lead to",
+            found.number
+        )],
+        DifferenceKind::Panic => {
+            vec![format!(
+                "the core panics at {at} in {place}; where the journal ends there too, that ended the daemon"
+            )]
+        }
+        DifferenceKind::Actions { recorded, decided } => {
+            let mut lines = vec![format!("the first difference: {place}, {at}")];
+            lines.extend(actions_apart(recorded.as_deref(), decided, cast));
+            lines
+        }
+    }
+}
+
+fn actions_apart(recorded: Option<&[Action]>, decided: &[Action], cast: &Cast) -> Vec<String> {
+    let Some(recorded) = recorded else {
+        let count = decided.len();
+        return vec![format!(
+            "  recorded: actions that this version cannot read; decided now: {count} actions"
+        )];
+    };
+    let same = recorded.iter().zip(decided).take_while(|(one, other)| one == other).count();
+    let shown = |actions: &[Action]| match actions.get(same) {
+        Some(found) => format!("{}\n            {}", action(found, cast), plain_json(found)),
+        None => format!("nothing more ({} actions in all)", actions.len()),
+    };
+    vec![
+        format!("  action {} is not the same", same + 1),
+        format!("  recorded: {}", shown(recorded)),
+        format!("  replayed: {}", shown(decided)),
+    ]
+}
+
+/// An action to the last field, as far as it fits: two may differ where words do not.
+fn plain_json(action: &Action) -> String {
+    preview(serde_json::to_string(action).unwrap_or_default(), 2_000)
+}
