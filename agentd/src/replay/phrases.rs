@@ -4,6 +4,7 @@
 use super::words::{fields, span, value};
 use agentd_core::note::{Note, names};
 use agentd_core::time::Duration;
+use agentd_core::wire::message::Event;
 use serde_json::Value;
 
 /// The sentence; none for what an event or an action tells better.
@@ -66,6 +67,48 @@ pub(super) fn sentence(note: &Note) -> Option<String> {
             let meaning =
                 names::ALL.iter().find(|(name, _)| *name == other).map_or(other, |(_, meaning)| meaning);
             format!("{other}:{} ({meaning})", fields(&note.fields))
+        }
+    })
+}
+
+/// Whether a note repeats what a child said.
+pub(super) fn is_of_child(note: &Note) -> bool {
+    note.node.is_some()
+        && ["tool.", "model.", "mcp.", "agent."].iter().any(|kind| note.event.starts_with(kind))
+}
+
+/// What a child tells of its own doing; none for what is of no interest to anybody but its maker.
+pub(super) fn of_child(event: &Event) -> Option<String> {
+    let field = |key: &str| event.fields.get(key).map(|text| value(&Value::from(text.as_str())));
+    let text = |key: &str| field(key).unwrap_or_default();
+    let took = || event.fields.get("ms").and_then(|ms| ms.parse().ok()).map(Duration::from_millis).map(span);
+    let after = || took().map_or_else(String::new, |took| format!(", after {took}"));
+    let all = || event.fields.iter().map(|(key, field)| (key.clone(), Value::from(field.as_str()))).collect();
+    Some(match event.name.as_str() {
+        "mcp.tools" => return None,
+        "mcp.connect" if event.fields.get("outcome").is_some_and(|outcome| outcome == "connected") => {
+            format!("its server {} is connected: {}", text("server"), text("text"))
+        }
+        "model.call" if field("finish").is_some() => {
+            let next = match event.fields.get("calls").map_or("0", String::as_str) {
+                "0" => "it makes no calls".to_owned(),
+                calls => format!("tool calls it makes: {calls}"),
+            };
+            let (input, output) = (text("input"), text("output"));
+            format!("model call {}: {input} tokens in, {output} out{}; {next}", text("step"), after())
+        }
+        "tool.call" => {
+            let outcome = if event.fields.get("error").is_some_and(|error| error == "true") {
+                "failed"
+            } else {
+                "answered"
+            };
+            format!("its tool {} {outcome}{}", text("name"), after())
+        }
+        other => {
+            let name = names::ALL.iter().find(|(name, _)| *name == other);
+            let meaning = name.map_or_else(String::new, |(_, meaning)| format!(" ({meaning})"));
+            format!("it tells {}{}{meaning}", value(&Value::from(other)), fields(&all()))
         }
     })
 }

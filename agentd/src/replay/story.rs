@@ -4,7 +4,7 @@
 use super::cast::Cast;
 use super::{Audience, Step, phrases, words};
 use crate::journal::Header;
-use agentd_core::action::{Action, SpawnFrame};
+use agentd_core::action::{Action, HostCall, SpawnFrame};
 use agentd_core::event::Event;
 use agentd_core::id::{Handle, NodeId, RunId};
 use agentd_core::note::Note;
@@ -72,7 +72,7 @@ pub struct Story {
 #[derive(Debug)]
 enum Saved {
     /// It is not over.
-    Begun(&'static str),
+    Begun,
     /// It is, with this status.
     Over(&'static str),
 }
@@ -138,7 +138,11 @@ impl Story {
         for message in messages {
             match message {
                 // Told by the supervisor's own words for it, or of no interest by itself.
-                Up::Ready(_) | Up::Pong(_) | Up::Event(_) | Up::State(_) | Up::Usage(_) | Up::Turn(_) => {}
+                Up::Ready(_) | Up::Pong(_) | Up::State(_) | Up::Usage(_) | Up::Turn(_) => {}
+                Up::Event(event) => {
+                    let told = phrases::of_child(&event);
+                    told.into_iter().for_each(|text| self.tell(step, text));
+                }
                 Up::Tools(_) | Up::Ack(_) => self.tell(step, words::up(&message)),
                 Up::ToolRequest(_) => {
                     self.tell(step, format!("it asks the supervisor: {}", words::up(&message)))
@@ -171,7 +175,7 @@ impl Story {
             }
             Event::Stored { seq } => match self.saves.remove(seq) {
                 Some(Saved::Over(status)) => self.tell(step, format!("that it is {status} is durable")),
-                Some(Saved::Begun(status)) => self.tell(step, format!("that it is {status} is on record")),
+                Some(Saved::Begun) => self.tell(step, "it is on record"),
                 None => {}
             },
             Event::StoreFailed { seq, .. } if self.saves.remove(seq).is_some() => {
@@ -197,6 +201,15 @@ impl Story {
             Action::SendToChild { node, frame } => self.said(step, *node, frame),
             Action::Signal { node, signal } if self.is_mine(*node) => {
                 self.tell(step, format!("{} to its process group", words::child_signal(*signal)));
+            }
+            Action::CallHostTool(HostCall { node, .. }) if self.is_mine(*node) => {
+                self.tell(step, words::action(action, &self.cast));
+            }
+            Action::Answer { value, .. } if self.speaks_of_me(&value.0) => {
+                self.tell(
+                    step,
+                    words::action(action, &self.cast).replacen("answer", "told: the answer to", 1),
+                );
             }
             Action::Deliver { prompt, result, .. } if self.who == Who::Root => {
                 let answer = words::value(&result.result);
@@ -226,7 +239,7 @@ impl Story {
             }
             self.saves.insert(seq, Saved::Over(status));
         } else {
-            self.saves.insert(seq, Saved::Begun(status));
+            self.saves.insert(seq, Saved::Begun);
         }
     }
 
@@ -289,6 +302,10 @@ impl Story {
 
     fn noted(&mut self, step: &Step<'_>, note: &Note) {
         let mine = note.node.is_some_and(|node| self.is_mine(node));
+        // A child's own events are told as it says them.
+        if phrases::is_of_child(note) {
+            return;
+        }
         if (mine || (phrases::concerns_all(note) && !self.open.is_empty()))
             && let Some(sentence) = phrases::sentence(note)
         {

@@ -3,7 +3,7 @@
 
 use super::cast::Cast;
 use super::{Difference, DifferenceKind, Step};
-use agentd_core::action::{Action, ChildSignal, Walls};
+use agentd_core::action::{Action, ChildSignal, HostCall, Walls};
 use agentd_core::event::{Event, Exit, SupervisorSignal};
 use agentd_core::note::Note;
 use agentd_core::preview::preview;
@@ -78,6 +78,14 @@ pub fn event(step: &Step<'_>, heard: &[String], cast: &Cast) -> String {
             let again = if *retryable { ", to be tried again" } else { "" };
             format!("save {seq} failed: {}{again}", plain(error))
         }
+        Event::OperatorCalled { call, tool, args } => {
+            format!("an operator calls {} with {} (call {call})", plain(tool), plain(&*args.0))
+        }
+        Event::OperatorHungUp { call } => format!("the operator waits no longer for call {call}"),
+        Event::HostToolAnswered { call, error, value } => {
+            let error = if *error { ", an error" } else { "" };
+            format!("the embedding program answers call {call}{error}: {}", plain(&*value.0))
+        }
         Event::Signalled { signal } => format!("the supervisor got {}", signal_name(*signal)),
     }
 }
@@ -116,6 +124,18 @@ pub fn action(action: &Action, cast: &Cast) -> String {
             let answer = value(&result.result);
             format!("answer prompt {prompt}: {}, {answer}", result.status.name())
         }
+        Action::Answer { call, error, value } => {
+            let error = if *error { ", an error" } else { "" };
+            format!("answer the operator's call {call}{error}: {}", plain(&*value.0))
+        }
+        Action::CallHostTool(HostCall { call, node, server, tool, args, .. }) => format!(
+            "call {} of {}, a tool of the embedding program, for {} with {} (call {call})",
+            plain(tool),
+            plain(server),
+            who(node),
+            plain(&*args.0)
+        ),
+        Action::CancelHostTool { call } => format!("the embedding program's call {call} is needed no longer"),
         Action::Exit { leaked: 0, .. } => "end: nothing is left".to_owned(),
         Action::Exit { leaked, .. } => format!("end: {leaked} processes could not be killed"),
     }

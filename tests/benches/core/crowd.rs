@@ -31,6 +31,7 @@ pub(crate) fn config(runs: u32) -> Config {
         worker_idle: Duration::from_secs(60),
         wake_on_results: false,
         servers: Vec::new(),
+        host: Vec::new(),
         run: RunLimits {
             steps: 500,
             tokens: 1 << 40,

@@ -99,7 +99,7 @@ fn a_demo_is_decided_again_and_its_runs_are_told() {
         "its process is asked for",
         "it is handed its work:",
         "it is ready,",
-        "tool.call:",
+        "its tool grep answered, after",
         "it says its result: completed with",
         "its outcome is decided, completed",
         "the conversation is told: the answer to call",
