@@ -3,8 +3,9 @@
 
 use super::{ReplayArgs, exit};
 use crate::journal::Recording;
-use crate::replay::{self, Audience, Cast, Line, Step, Story, Verdict, words};
+use crate::replay::{self, Audience, Cast, Line, Step, Story, Verdict, speech, words};
 use agentd_core::supervisor::Core;
+use agentd_core::time::Instant;
 use agentd_core::wire::Up;
 use serde_json::{Value, json};
 use std::io::{self, BufWriter, ErrorKind, Write};
@@ -66,7 +67,7 @@ fn explain(
         beginning(recording, out)?;
         let mut before = None;
         for Line { at_ms, text, .. } in story.lines() {
-            let at = format!("+{}.{:03}s", at_ms / 1_000, at_ms % 1_000);
+            let at = words::time(Instant::from_millis(*at_ms));
             let shown = if before == Some(*at_ms) { "" } else { at.as_str() };
             writeln!(out, "{shown:>11}  {text}")?;
             before = Some(*at_ms);
@@ -191,7 +192,7 @@ impl<W: Write> Audience for Printer<'_, W> {
             .hear(step.event)
             .into_iter()
             .map(|message: Result<Up, _>| match message {
-                Ok(message) => words::up(&message),
+                Ok(message) => speech::up(&message),
                 Err(error) => format!("something that breaks the protocol: {error}"),
             })
             .collect();

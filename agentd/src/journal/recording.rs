@@ -35,7 +35,9 @@ impl Recording {
         let mut header = header_of(path).map_err(|why| OpenError { path: path.to_owned(), why })?;
         let mut files = vec![path.to_owned()];
         while header.segment > 0 {
-            let before = |older: &Header| older.began == header.began && older.segment + 1 == header.segment;
+            let before = |older: &Header| {
+                older.began == header.began && older.segment.checked_add(1) == Some(header.segment)
+            };
             let newest = files.last().map_or(path, PathBuf::as_path);
             let found = older(newest).into_iter().find_map(|candidate| {
                 let header = header_of(&candidate).ok().filter(|older| before(older))?;

@@ -4,6 +4,7 @@ use agentd_core::action::Action;
 use agentd_core::error::ProtocolError;
 use agentd_core::event::Event;
 use agentd_core::id::{Handle, NodeId, RunId};
+use agentd_core::machine::Machine;
 use agentd_core::supervisor::Core;
 use agentd_core::wire::message::Role;
 use agentd_core::wire::{Decoded, Up, UpDecoder};
@@ -28,10 +29,15 @@ struct Member {
 impl Cast {
     /// Those who live already where a replay begins.
     pub fn begin(&mut self, core: &Core) {
-        self.decoders = core.listeners();
-        let living = agentd_core::machine::Machine::snapshot(core).map(|snapshot| snapshot.runs);
-        for view in living.unwrap_or_default() {
-            self.roles.insert(view.node, Member { handle: view.handle, role: view.role, run_id: None });
+        for (node, (run_id, decoder)) in core.listeners() {
+            self.nodes.insert(run_id, node);
+            self.decoders.insert(node, decoder);
+        }
+        let run_ids: BTreeMap<NodeId, RunId> =
+            self.nodes.iter().map(|(run_id, node)| (*node, *run_id)).collect();
+        for view in core.snapshot().map(|snapshot| snapshot.runs).unwrap_or_default() {
+            let run_id = run_ids.get(&view.node).copied();
+            self.roles.insert(view.node, Member { handle: view.handle, role: view.role, run_id });
         }
     }
 

@@ -4,6 +4,7 @@
 
 mod cast;
 mod phrases;
+pub mod speech;
 mod story;
 pub mod words;
 
@@ -135,7 +136,7 @@ impl Rerun {
     fn file(
         &mut self,
         file: &Path,
-        mut reader: Reader<impl Read>,
+        reader: Reader<impl Read>,
         last: bool,
         audience: &mut dyn Audience,
     ) -> bool {
@@ -151,8 +152,7 @@ impl Rerun {
         if !std::mem::replace(&mut self.begun, true) {
             audience.begins(&header, &core);
         }
-        let mut number = header.events;
-        while let Some(read) = reader.next() {
+        for (n, read) in (1..).zip(reader) {
             let decision = match read {
                 Ok(decision) => decision,
                 Err(why @ ReadError::Cut { .. }) if last => {
@@ -164,7 +164,7 @@ impl Rerun {
                     return true;
                 }
             };
-            number += 1;
+            let number = header.events.saturating_add(n);
             let place = Place { file, segment: header.segment, number };
             if !self.decide(&mut core, &place, &decision, audience) {
                 return false;

@@ -2,7 +2,7 @@
 //! it and why, how it ended, who was told. Times are since the daemon's start. Called by `agentd replay --explain`.
 
 use super::cast::Cast;
-use super::{Audience, Step, phrases, words};
+use super::{Audience, Step, phrases, speech, words};
 use crate::journal::Header;
 use agentd_core::action::{Action, HostCall, SpawnFrame};
 use agentd_core::event::Event;
@@ -143,12 +143,12 @@ impl Story {
                     let told = phrases::of_child(&event);
                     told.into_iter().for_each(|text| self.tell(step, text));
                 }
-                Up::Tools(_) | Up::Ack(_) => self.tell(step, words::up(&message)),
+                Up::Tools(_) | Up::Ack(_) => self.tell(step, speech::up(&message)),
                 Up::ToolRequest(_) => {
-                    self.tell(step, format!("it asks the supervisor: {}", words::up(&message)))
+                    self.tell(step, format!("it asks the supervisor: {}", speech::up(&message)))
                 }
                 Up::Result(_) | Up::Failed(_) => {
-                    self.tell(step, format!("it says its result: {}", words::up(&message)));
+                    self.tell(step, format!("it says its result: {}", speech::up(&message)));
                 }
             }
         }
@@ -273,8 +273,8 @@ impl Story {
         if self.is_mine(node) {
             match message {
                 Down::Ping(_) | Down::Spawn(_) => {}
-                Down::ToolResult(_) => self.tell(step, format!("it gets {}", words::down(&message))),
-                _ => self.tell(step, format!("it is told: {}", words::down(&message))),
+                Down::ToolResult(_) => self.tell(step, format!("it gets {}", speech::down(&message))),
+                _ => self.tell(step, format!("it is told: {}", speech::down(&message))),
             }
             return;
         }
@@ -284,7 +284,7 @@ impl Story {
             _ => false,
         };
         if about_me {
-            self.tell(step, format!("{} is told: {}", self.cast.name(node), words::down(&message)));
+            self.tell(step, format!("{} is told: {}", self.cast.name(node), speech::down(&message)));
         }
     }
 

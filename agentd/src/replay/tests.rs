@@ -117,7 +117,7 @@ impl Audience for Listener {
     fn step(&mut self, step: &Step<'_>) -> bool {
         self.cast.learn(step.actions);
         let heard = self.cast.hear(step.event).into_iter();
-        self.heard.extend(heard.map(|said| said.map_or_else(|e| e.to_string(), |up| words::up(&up))));
+        self.heard.extend(heard.map(|said| said.map_or_else(|e| e.to_string(), |up| speech::up(&up))));
         let spoken = words::event(step, &[], &self.cast);
         assert!(!spoken.is_empty() && !spoken.contains('\n'), "{spoken}");
         self.steps += 1;

@@ -9,7 +9,7 @@
 use super::Core;
 use crate::admit::Uncounted;
 use crate::config::Config;
-use crate::id::NodeId;
+use crate::id::{NodeId, RunId};
 use crate::run::Run;
 use crate::wire::UpDecoder;
 use serde::{Deserialize, Serialize, Serializer};
@@ -84,9 +84,10 @@ impl Core {
         Ok(core)
     }
 
-    /// Copies of the decoders of what children say, as they stand: a replay that begins here can tell their messages.
-    pub fn listeners(&self) -> BTreeMap<NodeId, UpDecoder> {
-        self.runs.iter().map(|(node, run)| (*node, run.channel.listener())).collect()
+    /// Whose children there are, with copies of the decoders of what they say, as they stand: a replay that begins here
+    /// can tell their messages.
+    pub fn listeners(&self) -> BTreeMap<NodeId, (RunId, UpDecoder)> {
+        self.runs.iter().map(|(node, run)| (*node, (run.record.run_id, run.channel.listener()))).collect()
     }
 
     fn holder(&mut self, node: NodeId) -> Result<&mut Run, Uncounted> {

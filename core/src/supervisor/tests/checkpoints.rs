@@ -45,7 +45,7 @@ fn a_child_is_heard_on_in_the_middle_of_a_frame() {
     let (head, tail) = frame.split_at(5);
     desk.event(Event::ChildBytes { node: worker, bytes: Bytes::from(head) });
     desk.core = Core::restore(&Core::checkpoint(&desk.core).expect("a state")).expect("a checkpoint");
-    let mut listener = desk.core.listeners().remove(&worker).expect("it lives");
+    let (_, mut listener) = desk.core.listeners().remove(&worker).expect("it lives");
     listener.push(tail);
     assert!(matches!(listener.next(), Some(Ok(Decoded::Message(Up::Pong(_))))));
     desk.event(Event::ChildBytes { node: worker, bytes: Bytes::from(tail) });
