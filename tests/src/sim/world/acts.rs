@@ -91,7 +91,8 @@ impl World<'_> {
         match blow {
             Blow::Kill => {
                 if let Some((serial, _)) = self.kernel.of(node) {
-                    self.agenda.push_alone(self.now, Due::Dies(serial, Exit::Signal(crate::sim::kernel::SIGKILL)));
+                    self.agenda
+                        .push_alone(self.now, Due::Dies(serial, Exit::Signal(crate::sim::kernel::SIGKILL)));
                 }
             }
             Blow::Term => {

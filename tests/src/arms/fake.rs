@@ -1,0 +1,75 @@
+//! The arm of the simulator: the scenario on the fake machine, under all oracles, and in many tempers of it. A scenario
+//! must come out the same in all of them: one that does not is a race between two lawful ends, and says nothing when
+//! a real machine runs it once.
+
+use super::scenario::Scenario;
+use super::transcript::Transcript;
+use super::watched::{Stagehand, Watched, replay};
+use crate::sim::Act;
+use crate::sim::plan::Plan;
+use crate::sim::replay::Keep;
+use crate::sim::story::Story;
+use crate::sim::world::{Acts, World};
+use agentd_core::action::Action;
+use agentd_core::event::Event;
+use std::sync::Arc;
+
+/// Tempers of the machine: how late its notices may be, in milliseconds, and how much is read at once.
+const TEMPERS: [(u64, usize); 3] = [(1, 65_536), (8, 65_536), (20, 65_536)];
+
+/// Lives in each temper.
+const LIVES: u64 = 8;
+
+/// Performs the scenario on the fake machine.
+///
+/// # Errors
+/// A rule of the simulator is broken, the scenario has more than one outcome, or a cue's moment does not come.
+pub fn perform(scenario: &Scenario) -> Result<Transcript, String> {
+    let mut first: Option<Transcript> = None;
+    for (jitter_ms, read) in TEMPERS {
+        for life in 0..LIVES {
+            let mut plan = scenario.plan.clone();
+            plan.seed = life + 1;
+            plan.knobs.jitter_ms = jitter_ms;
+            plan.knobs.read = read;
+            plan.knobs.tick_first = life % 2 == 1;
+            let transcript = live(scenario, plan)
+                .map_err(|what| format!("in life {life} of a machine that is {jitter_ms} ms late: {what}"))?;
+            if let Some(first) = &first
+                && let Some(difference) = first.difference(&transcript)
+            {
+                return Err(format!(
+                    "it comes out in two ways, so no arm can be held to it; in life {life} of a machine that is \
+                     {jitter_ms} ms late: {difference}"
+                ));
+            }
+            first.get_or_insert(transcript);
+        }
+    }
+    first.ok_or_else(|| "no life was lived".to_owned())
+}
+
+fn live(scenario: &Scenario, plan: Plan) -> Result<Transcript, String> {
+    let acts = Acts::default();
+    let mut machine = Watched::new(scenario, Waits(Acts::clone(&acts)));
+    let world = World::new(Arc::new(plan), &mut machine, Story::new(Keep::Story)).with_acts(acts);
+    let outcome = world.live();
+    if let Some(violation) = outcome.violation {
+        let from = outcome.story.len().saturating_sub(60);
+        return Err(format!("{violation}\n{}", outcome.story[from..].join("\n")));
+    }
+    let turns = machine.finish()?;
+    replay(scenario, &turns)?;
+    Ok(Transcript::of(&turns))
+}
+
+/// Leaves acts to the world, which does them once it has done what the core said.
+struct Waits(Acts);
+
+impl Stagehand for Waits {
+    fn saw(&mut self, _event: &Event, _actions: &[Action]) {}
+
+    fn act(&mut self, act: Act) {
+        self.0.borrow_mut().push_back(act);
+    }
+}

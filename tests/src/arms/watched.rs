@@ -1,0 +1,119 @@
+//! The core as all three arms drive it: under the scenario's own seed, with everything noted down that it was told
+//! and that it decided, and with somebody looking on who knows the cues.
+
+use super::scenario::{Prompter, Scenario};
+use crate::sim::Act;
+use crate::sim::replay::config;
+use agentd_core::action::{Action, Actions};
+use agentd_core::event::Event;
+use agentd_core::machine::{Deadline, Machine};
+use agentd_core::snapshot::Snapshot;
+use agentd_core::supervisor::Core;
+use agentd_core::time::Now;
+use serde::{Deserialize, Serialize};
+
+/// One event, and what the core answered.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Turn {
+    /// The driver's clocks.
+    pub now: Now,
+    /// What happened.
+    pub event: Event,
+    /// What is to be done.
+    pub actions: Vec<Action>,
+}
+
+/// What an arm does besides driving: it carries out acts, and makes faults where it sees them due.
+pub(super) trait Stagehand {
+    /// The core has decided, and nothing of it is done yet.
+    fn saw(&mut self, event: &Event, actions: &[Action]);
+
+    /// Does what a cue says.
+    fn act(&mut self, act: Act);
+}
+
+/// See the module.
+pub(super) struct Watched<S> {
+    core: Core,
+    seed: u64,
+    prompter: Prompter,
+    pub(super) stagehand: S,
+    pub(super) turns: Vec<Turn>,
+}
+
+impl<S: Stagehand> Watched<S> {
+    pub(super) fn new(scenario: &Scenario, stagehand: S) -> Watched<S> {
+        Watched {
+            core: fresh(scenario),
+            seed: scenario.plan.seed,
+            prompter: Prompter::new(&scenario.cues),
+            stagehand,
+            turns: Vec::new(),
+        }
+    }
+
+    /// What was noted down.
+    ///
+    /// # Errors
+    /// The scenario is over and the moment of a cue has not come.
+    pub(super) fn finish(self) -> Result<Vec<Turn>, String> {
+        match self.prompter.missed().first() {
+            Some(cue) => Err(format!("the moment for this has not come: {cue:?}")),
+            None => Ok(self.turns),
+        }
+    }
+}
+
+impl<S: Stagehand> Machine for Watched<S> {
+    fn handle(&mut self, now: Now, event: Event, out: &mut Actions) {
+        let event = match event {
+            // One seed in all arms, so that jitter and the random part of ids are the same.
+            Event::Seeded { .. } => Event::Seeded { seed: self.seed },
+            other => other,
+        };
+        self.core.handle(now, event.clone(), out);
+        self.stagehand.saw(&event, out);
+        for act in self.prompter.look(&event, out) {
+            self.stagehand.act(act);
+        }
+        self.turns.push(Turn { now, event, actions: out.clone() });
+    }
+
+    fn poll_timeout(&self) -> Option<Deadline> {
+        self.core.poll_timeout()
+    }
+
+    fn snapshot(&self) -> Option<Snapshot> {
+        self.core.snapshot().into()
+    }
+}
+
+fn fresh(scenario: &Scenario) -> Core {
+    Core::new(config(&scenario.plan.knobs), Now::default())
+}
+
+/// Feeds what was noted down to a fresh core, after a journey through bytes, and compares each answer byte for byte.
+///
+/// # Errors
+/// The first answer that differs, and what was expected.
+pub(super) fn replay(scenario: &Scenario, turns: &[Turn]) -> Result<(), String> {
+    let mut core = fresh(scenario);
+    for (number, turn) in turns.iter().enumerate() {
+        let read: Event = bytes(&turn.event)
+            .and_then(|json| serde_json::from_slice(&json).map_err(|e| e.to_string()))
+            .map_err(|e| format!("event {number} does not survive being written: {e}: {:?}", turn.event))?;
+        let mut actions = Actions::new();
+        core.handle(turn.now, read, &mut actions);
+        if bytes(&actions)? != bytes(&turn.actions)? {
+            return Err(format!(
+                "event {number} ({:?}): a fresh core answers\n  {actions:?}\nbut in this arm it answered\n  {:?}",
+                turn.event, turn.actions
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn bytes<T: Serialize>(value: &T) -> Result<Vec<u8>, String> {
+    serde_json::to_vec(value).map_err(|e| e.to_string())
+}
