@@ -5,11 +5,11 @@
 use super::scenario::Scenario;
 use super::transcript::Transcript;
 use super::watched::{Stagehand, Watched, replay};
-use crate::sim::Act;
 use crate::sim::plan::Plan;
 use crate::sim::replay::Keep;
 use crate::sim::story::Story;
 use crate::sim::world::{Acts, World};
+use crate::sim::{Act, Outcome};
 use agentd_core::action::Action;
 use agentd_core::event::Event;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 const TEMPERS: [(u64, usize); 3] = [(1, 65_536), (8, 65_536), (20, 65_536)];
 
 /// Lives in each temper.
-const LIVES: u64 = 8;
+const LIVES: u64 = 4;
 
 /// Performs the scenario on the fake machine.
 ///
@@ -50,17 +50,22 @@ pub fn perform(scenario: &Scenario) -> Result<Transcript, String> {
 }
 
 fn live(scenario: &Scenario, plan: Plan) -> Result<Transcript, String> {
-    let acts = Acts::default();
-    let mut machine = Watched::new(scenario, Waits(Acts::clone(&acts)));
-    let world = World::new(Arc::new(plan), &mut machine, Story::new(Keep::Story)).with_acts(acts);
-    let outcome = world.live();
+    let plan = Arc::new(plan);
+    let (machine, outcome) = life(scenario, &plan, Keep::Verdict);
     if let Some(violation) = outcome.violation {
-        let from = outcome.story.len().saturating_sub(60);
-        return Err(format!("{violation}\n{}", outcome.story[from..].join("\n")));
+        let story = life(scenario, &plan, Keep::Story).1.story;
+        return Err(format!("{violation}\n{}", story[story.len().saturating_sub(60)..].join("\n")));
     }
     let turns = machine.finish()?;
     replay(scenario, &turns)?;
     Ok(Transcript::of(&turns))
+}
+
+fn life(scenario: &Scenario, plan: &Arc<Plan>, keep: Keep) -> (Watched<Waits>, Outcome) {
+    let acts = Acts::default();
+    let mut machine = Watched::new(scenario, Waits(Acts::clone(&acts)));
+    let outcome = World::new(Arc::clone(plan), &mut machine, Story::new(keep)).with_acts(acts).live();
+    (machine, outcome)
 }
 
 /// Leaves acts to the world, which does them once it has done what the core said.

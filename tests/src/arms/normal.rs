@@ -45,8 +45,8 @@ pub(super) fn keeps_note(note: &Note) -> bool {
 pub(super) const STDERR_BYTES: usize = 16 * 1024;
 
 /// **Times**: when something was, and how long it took. What was configured (`deadline_ms` and the like) stays. And the
-/// **pid** in the log.
-const MEASURED: &[&str] = &["after_ms", "created", "duration_ms", "ended", "pid"];
+/// **pid** in the log, and **how many** a sweep killed that were not yet dead of their group's SIGKILL.
+const MEASURED: &[&str] = &["after_ms", "created", "duration_ms", "ended", "killed", "pid"];
 
 /// Names that were minted from the time of day, to what they name here.
 pub(super) type Names = BTreeMap<String, String>;

@@ -8,6 +8,7 @@ mod perform;
 
 use agentd_tests::arms::{Driver, Scenario, on_the_simulator};
 use std::path::PathBuf;
+use std::time::Instant;
 
 /// One test a scenario; a test below holds that none is forgotten.
 macro_rules! scenarios {
@@ -53,7 +54,6 @@ scenarios! {
     killed_from_outside,
     ladder_ends_with_sigkill,
     ladder_ends_with_sigterm,
-    more_after_the_result,
     never_ready,
     one_answer,
     parallel_runs_end_in_reverse,
@@ -97,7 +97,9 @@ fn file(test: &str) -> PathBuf {
 fn three_arms(test: &str) {
     let path = file(test);
     let scenario = Scenario::read(&path).unwrap_or_else(|e| panic!("{e}"));
+    let mut times = vec![Instant::now()];
     let simulated = on_the_simulator(&scenario).unwrap_or_else(|e| panic!("{test} on the simulator: {e}"));
+    times.push(Instant::now());
     if std::env::var_os("ARMS_SHOW").is_some() {
         println!("{}", serde_json::to_string_pretty(&simulated).expect("a transcript serialises"));
     }
@@ -108,7 +110,10 @@ fn three_arms(test: &str) {
         if let Some(difference) = simulated.difference(&report.transcript) {
             panic!("{test}: the simulator (first) and {} differ: {difference}", driver.name());
         }
+        times.push(Instant::now());
     }
+    let took: Vec<_> = times.windows(2).map(|pair| (pair[1] - pair[0]).as_millis()).collect();
+    println!("{test}: ms on the simulator, mio, tokio: {took:?}");
 }
 
 /// Every file is a test, and every test is a file.

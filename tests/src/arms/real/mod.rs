@@ -19,6 +19,7 @@ use agentd_io_mio::{Options, Poster};
 use crew::Crew;
 use outside::Store;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -199,10 +200,16 @@ fn left(descriptors_before: usize) -> Result<Vec<String>, String> {
     Ok(problems)
 }
 
+/// What the kernel says of a process's signals.
+const SIGNAL_LINES: [&str; 3] = ["SigBlk", "SigIgn", "SigCgt"];
+
+/// Signals 32 and 33, which the C library takes for itself when a program starts its first thread.
+const C_LIBRARY: u64 = 0b11 << 31;
+
 /// What a library must leave as it was in the program around it (S5.3).
 #[derive(Debug, PartialEq, Eq)]
 struct ProcessWide {
-    signals: Vec<String>,
+    signals: BTreeMap<String, u64>,
     subreaper: bool,
 }
 
@@ -210,10 +217,13 @@ impl ProcessWide {
     fn now() -> Result<ProcessWide, String> {
         let status =
             std::fs::read_to_string("/proc/self/status").map_err(|e| format!("/proc/self/status: {e}"))?;
-        let signals =
-            status.lines().filter(|l| ["SigBlk", "SigIgn", "SigCgt"].iter().any(|s| l.starts_with(s)));
+        let signals = status.lines().filter_map(|line| {
+            let (name, mask) = line.split_once(":\t").filter(|(name, _)| SIGNAL_LINES.contains(name))?;
+            Some((name.to_owned(), u64::from_str_radix(mask, 16).ok()? & !C_LIBRARY))
+        });
+        let signals = signals.collect();
         let subreaper = rustix::process::child_subreaper().map_err(|e| format!("prctl: {e}"))?;
-        Ok(ProcessWide { signals: signals.map(str::to_owned).collect(), subreaper: subreaper.is_some() })
+        Ok(ProcessWide { signals, subreaper: subreaper.is_some() })
     }
 
     fn changed(&self, driver: Driver, now: &ProcessWide) -> Option<String> {
