@@ -6,7 +6,7 @@
 
 use super::transcript::Transcript;
 use crate::sim::Act;
-use crate::sim::plan::{Fault, Plan, Readiness, Script, Step};
+use crate::sim::plan::{Answer, Fault, Plan, Readiness, Script, Step};
 use agentd_core::action::Action;
 use agentd_core::event::Event;
 use agentd_core::record::Status;
@@ -189,6 +189,12 @@ impl Scenario {
         }
     }
 
+    /// Whether a result of several megabytes is about.
+    pub(super) fn has_giants(&self) -> bool {
+        let giant = |step: &Step| matches!(step, Step::Finish { answer: Answer::Huge, .. });
+        self.plan.scripts.iter().any(|script| script.all_steps().any(giant))
+    }
+
     /// Refuses what cannot mean the same in all arms.
     fn check(&self) -> Result<(), String> {
         let plan = &self.plan;
@@ -239,5 +245,52 @@ fn is_for_all(fault: &Fault) -> bool {
         | Fault::StoreSlow { .. }
         | Fault::StoreFails { .. } => true,
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn refused(change: impl Fn(&mut Value)) -> String {
+        let mut value = json!({"name": "x", "why": "", "plan": {"seed": 1, "scripts": [{}]}, "ends": {}});
+        let plain: Scenario = serde_json::from_value(value.clone()).expect("a scenario");
+        assert_eq!(plain.check(), Ok(()));
+        change(&mut value);
+        let changed: Scenario = serde_json::from_value(value).expect("a scenario");
+        changed.check().expect_err("it cannot mean the same in all arms")
+    }
+
+    #[test]
+    fn what_only_a_fake_machine_can_do_is_refused() {
+        let fault = |fault: Value| refused(|s| s["plan"]["faults"] = json!([fault]));
+        assert!(fault(json!({"exit_late": {"nth": 1, "ms": 5}})).contains("ExitLate"));
+        assert!(fault(json!({"signal": {"at_ms": 5, "signal": "term"}})).contains("by the clock"));
+        let script = |script: Value| refused(|s| s["plan"]["scripts"] = json!([script]));
+        assert!(script(json!({"steps": [{"wait": 5}]})).contains("until"));
+        assert!(script(json!({"steps": [{"fork": {"respawns": 2}}]})).contains("only a fake machine"));
+        assert!(script(json!({"nature": {"dying_ms": 5}})).contains("kernel"));
+        assert!(script(json!({"nature": {"ready": {"after": 500}}})).contains("by the clock"));
+        assert!(refused(|s| s["plan"]["prompts_ms"] = json!([5])).contains("use a cue"));
+        assert!(refused(|s| s["plan"]["knobs"] = json!({"one_shot": false})).contains("signal"));
+    }
+
+    #[test]
+    fn a_cue_comes_once_and_at_its_time() {
+        let note = |n: usize| {
+            let note = agentd_core::note::Note::of_daemon(agentd_core::note::Level::Info, "drain.start");
+            vec![Action::Note(note); n]
+        };
+        let cue: Cue = serde_json::from_value(
+            json!({"on": {"log": {"event": "drain.start"}}, "times": 3, "acts": [{"open": "door"}]}),
+        )
+        .expect("a cue");
+        let mut prompter = Prompter::new(std::slice::from_ref(&cue));
+        assert!(prompter.look(&Event::Tick, &note(2)).is_empty());
+        assert_eq!(prompter.missed().len(), 1);
+        assert_eq!(prompter.look(&Event::Tick, &note(5)), cue.acts);
+        assert!(prompter.missed().is_empty());
+        assert!(prompter.look(&Event::Tick, &note(9)).is_empty());
     }
 }

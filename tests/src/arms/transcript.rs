@@ -26,6 +26,8 @@ pub struct Transcript {
     pub asked: Vec<Value>,
     /// Answers of the conversation.
     pub delivered: Vec<Value>,
+    /// Answers of the operator's calls, by the call's number.
+    pub answered: BTreeMap<u64, Vec<Value>>,
     /// What the log says of the daemon itself.
     pub log: Vec<Value>,
     /// How the loop ended.
@@ -125,6 +127,14 @@ impl Scribe {
                 self.transcript.asked.push(json!({ "cancelled": prompt }));
             }
             Event::Signalled { signal } => self.transcript.asked.push(json!({ "signal": signal })),
+            Event::OperatorCalled { call, tool, args } => {
+                self.transcript.asked.push(json!({ "call": call, "tool": tool, "args": read(args) }));
+            }
+            Event::OperatorHungUp { call } => self.transcript.asked.push(json!({ "hung up": call })),
+            Event::HostToolAnswered { call, error, value } => {
+                let answer = json!({ "host tool": call, "error": error, "value": read(value) });
+                self.transcript.asked.push(answer);
+            }
             Event::ChildSpawned { node, .. } => self.life(*node, "exists"),
             Event::SpawnFailed { node, error, transient } => {
                 self.names.insert(error.clone(), "<the system's words>".to_owned());
@@ -186,6 +196,17 @@ impl Scribe {
             Action::Deliver { prompt, result, fault } => {
                 let answer = json!({ "prompt": prompt, "result": result, "fault": fault });
                 self.transcript.delivered.push(answer);
+            }
+            Action::Answer { call, error, value } => {
+                let answer = json!({ "error": error, "value": read(value) });
+                self.transcript.answered.entry(*call).or_default().push(answer);
+            }
+            Action::CallHostTool(call) => {
+                let tool = format!("{}.{}", call.server, call.tool);
+                self.process(call.node).up.push(json!({ "calls": tool, "args": read(&call.args) }));
+            }
+            Action::CancelHostTool { call } => {
+                self.transcript.asked.push(json!({ "host tool is not needed": call }));
             }
             Action::Exit { interrupted, leaked, usage, costliest } => {
                 self.transcript.end = json!({
@@ -291,6 +312,7 @@ impl Scribe {
         }
         transcript.runs.values_mut().for_each(alike);
         alike(&mut transcript.delivered);
+        transcript.answered.values_mut().for_each(alike);
         alike(&mut transcript.log);
         sort(&mut transcript.log);
         transcript.end = normal::value(transcript.end, &names);
@@ -341,4 +363,47 @@ fn up_value(up: &Up) -> Value {
 
 fn read(json: &Json) -> Value {
     json.parse().unwrap_or_else(|e| Value::String(format!("no JSON: {e}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use agentd_core::bytes::Bytes;
+    use agentd_core::time::Now;
+    use agentd_core::wire::message::{Pong, Ready, VERSION};
+
+    /// What a child says, in pieces of so many bytes.
+    fn said(pieces: usize, frames: &[Up]) -> Vec<Turn> {
+        let mut encoder = Encoder::new();
+        let all: Vec<u8> = frames.iter().flat_map(|up| encoder.encode_up(up).expect("fits")).collect();
+        let bytes = |piece: &[u8]| Event::ChildBytes { node: NodeId(7), bytes: Bytes::from(piece) };
+        let turn = |event| Turn { now: Now::default(), event, actions: Vec::new() };
+        all.chunks(pieces).map(|piece| turn(bytes(piece))).collect()
+    }
+
+    #[test]
+    fn bytes_may_be_cut_anywhere_and_pongs_do_not_count() {
+        let ready = Up::Ready(Ready { v: VERSION });
+        let whole = Transcript::of(&said(4_096, std::slice::from_ref(&ready)));
+        let pieces = Transcript::of(&said(1, &[ready, Up::Pong(Pong { seq: 3 })]));
+        assert_eq!(whole.processes["node-7"].up.len(), 1);
+        assert_eq!(whole.difference(&pieces), None);
+    }
+
+    #[test]
+    fn the_first_difference_is_named_with_both_sides() {
+        let lived = |lines: &[&str]| {
+            let mut transcript = Transcript::default();
+            let life = lines.iter().map(|line| (*line).to_owned()).collect();
+            transcript.processes.insert("node-1".to_owned(), Process { life, ..Process::default() });
+            transcript
+        };
+        let one = lived(&["exists", "ended with code 0"]);
+        let told = |other: &[&str]| one.difference(&lived(other)).expect("they differ");
+        let other = told(&["exists", "ended by signal 9"]);
+        assert!(other.contains("/processes/node-1/life/1"), "{other}");
+        assert!(other.contains("code 0") && other.contains("signal 9"), "{other}");
+        assert!(told(&["exists"]).contains("2 entries and 1"), "{}", told(&["exists"]));
+        assert!(told(&["exists", "ended with code 0", "is reaped"]).contains("is reaped"));
+    }
 }

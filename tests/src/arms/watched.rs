@@ -100,7 +100,7 @@ pub(super) fn replay(scenario: &Scenario, turns: &[Turn]) -> Result<(), String> 
     let mut core = fresh(scenario);
     for (number, turn) in turns.iter().enumerate() {
         let read: Event = bytes(&turn.event)
-            .and_then(|json| serde_json::from_slice(&json).map_err(|e| e.to_string()))
+            .and_then(|cbor| ciborium::from_reader(cbor.as_slice()).map_err(|e| e.to_string()))
             .map_err(|e| format!("event {number} does not survive being written: {e}: {:?}", turn.event))?;
         let mut actions = Actions::new();
         core.handle(turn.now, read, &mut actions);
@@ -114,6 +114,47 @@ pub(super) fn replay(scenario: &Scenario, turns: &[Turn]) -> Result<(), String> 
     Ok(())
 }
 
+/// As the journal writes.
 fn bytes<T: Serialize>(value: &T) -> Result<Vec<u8>, String> {
-    serde_json::to_vec(value).map_err(|e| e.to_string())
+    let mut cbor = Vec::new();
+    ciborium::into_writer(value, &mut cbor).map_err(|e| e.to_string())?;
+    Ok(cbor)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use agentd_core::time::Instant;
+
+    struct Nobody;
+
+    impl Stagehand for Nobody {
+        fn saw(&mut self, _event: &Event, _actions: &[Action]) {}
+
+        fn act(&mut self, _act: Act) {}
+    }
+
+    /// A recording that was changed anywhere is not what a fresh core answers.
+    #[test]
+    fn a_changed_recording_is_found() {
+        let scenario: Scenario = serde_json::from_str(
+            r#"{"name": "x", "why": "", "plan": {"seed": 3, "scripts": []}, "ends": {}}"#,
+        )
+        .expect("a scenario");
+        let mut watched = Watched::new(&scenario, Nobody);
+        let events = [Event::Seeded { seed: 99 }, Event::PromptSubmitted { text: "go".to_owned() }];
+        for (ms, event) in (1..).zip(events) {
+            let now = Now { mono: Instant::from_millis(ms), ..Now::default() };
+            watched.handle(now, event, &mut Actions::new());
+        }
+        let turns = watched.finish().expect("no cue is missed");
+        assert_eq!(turns[0].event, Event::Seeded { seed: 3 }, "the scenario's own");
+        assert_eq!(replay(&scenario, &turns), Ok(()));
+        let mut less = turns.clone();
+        less[1].actions.pop().expect("a prompt makes something happen");
+        assert!(replay(&scenario, &less).expect_err("it differs").contains("event 1"));
+        let mut other = turns;
+        other[0].event = Event::Seeded { seed: 4 };
+        assert!(replay(&scenario, &other).is_err(), "ids come from the seed");
+    }
 }

@@ -7,6 +7,7 @@ mod inherited;
 mod perform;
 
 use agentd_tests::arms::{Driver, Scenario, on_the_simulator};
+use agentd_tests::sim::plan::OnCancel;
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -56,6 +57,7 @@ scenarios! {
     ladder_ends_with_sigterm,
     never_ready,
     one_answer,
+    operator_steers_and_finishes,
     parallel_runs_end_in_reverse,
     program_cannot_be_started,
     prompt_taken_back,
@@ -65,6 +67,7 @@ scenarios! {
     rate_and_total,
     record_cannot_be_saved,
     result_is_saved_later,
+    result_of_megabytes,
     result_then_no_exit,
     second_signal,
     sigterm_is_obeyed_by_an_exit,
@@ -114,6 +117,23 @@ fn three_arms(test: &str) {
     }
     let took: Vec<_> = times.windows(2).map(|pair| (pair[1] - pair[0]).as_millis()).collect();
     println!("{test}: ms on the simulator, mio, tokio: {took:?}");
+}
+
+/// The comparison bites: another way to take a kill is another transcript, in the simulator and with real processes.
+#[test]
+fn another_script_is_another_transcript() {
+    let mut told = Scenario::read(&file("kill_before_the_result")).unwrap_or_else(|e| panic!("{e}"));
+    let simulated = on_the_simulator(&told).unwrap_or_else(|e| panic!("{e}"));
+    told.plan.scripts[1].nature.on_cancel = OnCancel::Leaves(1);
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("kill-before-the-result.json");
+    std::fs::write(&path, serde_json::to_vec(&told).expect("a scenario serialises")).expect("a file");
+    let other = perform::in_a_process_of_its_own(Driver::Mio, &path, &[]);
+    assert!(other.problems.is_empty(), "{:?}", other.problems);
+    let difference =
+        simulated.difference(&other.transcript).expect("one says a last word, the other does not");
+    assert!(difference.contains("/node-2/"), "{difference}");
+    assert!(told.judge(&other.transcript).is_err(), "the log does not say `child.late_result`");
 }
 
 /// Every file is a test, and every test is a file.

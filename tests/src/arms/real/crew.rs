@@ -9,6 +9,7 @@ use crate::arms::watched::Stagehand;
 use crate::sim::plan::{Fault, Interrupt};
 use crate::sim::{Act, Blow};
 use agentd_core::action::Action;
+use agentd_core::bytes::Json;
 use agentd_core::event::{Event, SupervisorSignal};
 use agentd_core::id::NodeId;
 use agentd_io_mio::Poster;
@@ -146,6 +147,10 @@ impl Crew {
             Act::CancelPrompt(prompt) => {
                 self.post(Event::TurnCancelled { prompt, reason: "the plan says so".to_owned() })
             }
+            Act::Call { call, tool, args } => {
+                self.post(Event::OperatorCalled { call, tool, args: Json::of(&args) })
+            }
+            Act::HangUp(call) => self.post(Event::OperatorHungUp { call }),
             Act::Strike { node, blow } => self.strike(NodeId(node), blow),
             Act::Open(gate) => gates::open(&self.gates, &gate).map_err(|e| format!("gate {gate}: {e}")),
         }

@@ -49,7 +49,7 @@ impl Store {
     }
 
     /// How late the answer is, and what it is.
-    fn answer(&self, nth: u64, seq: u64) -> (Duration, Event) {
+    fn outcome(&self, nth: u64, seq: u64) -> (Duration, Event) {
         let mut late = Duration::ZERO;
         let mut answer = Event::Stored { seq };
         for fault in &self.faults {
@@ -76,7 +76,7 @@ impl Outside for Store {
     fn note(&mut self, _now: Now, _note: Note) {}
 
     fn persist(&mut self, seq: u64, _record: &Record) -> StoreAnswer {
-        let answer = self.answer(self.saves, seq);
+        let answer = self.outcome(self.saves, seq);
         self.saves += 1;
         match self.orders.as_ref().map(|orders| orders.send(answer)) {
             Some(Ok(())) => StoreAnswer::Later,

@@ -4,9 +4,11 @@
 use super::{Due, World};
 use crate::sim::oracle::Misdeed;
 use crate::sim::plan::Interrupt;
+use agentd_core::bytes::Json;
 use agentd_core::event::{Event, Exit, SupervisorSignal};
 use agentd_core::id::NodeId;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -21,6 +23,17 @@ pub enum Act {
     Prompt(String),
     /// A person takes the prompt of this number back.
     CancelPrompt(u64),
+    /// An operator calls one of the supervisor's tools.
+    Call {
+        /// Names the call.
+        call: u64,
+        /// The tool's registry name.
+        tool: String,
+        /// Its arguments.
+        args: Value,
+    },
+    /// The operator who made this call has gone.
+    HangUp(u64),
     /// A stranger sends a signal to a child's process.
     Strike {
         /// Whose.
@@ -73,6 +86,11 @@ impl World<'_> {
                     let reason = "the plan says so".to_owned();
                     self.notice(("operator", 0), Event::TurnCancelled { prompt, reason });
                 }
+                Act::Call { call, tool, args } => {
+                    let args = Json::of(&args);
+                    self.notice(("operator", 0), Event::OperatorCalled { call, tool, args });
+                }
+                Act::HangUp(call) => self.notice(("operator", 0), Event::OperatorHungUp { call }),
                 Act::Strike { node, blow } => self.strike(NodeId(node), blow),
                 Act::Open(gate) => {
                     for child in self.children.values_mut() {
