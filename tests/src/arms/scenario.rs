@@ -83,19 +83,19 @@ pub enum Sight {
 }
 
 impl Sight {
-    fn is(&self, event: &Event, actions: &[Action]) -> usize {
-        let count = match self {
-            Sight::Log { event: name, handle } => {
-                return actions.iter().filter(|a| says(a, name, handle.as_deref())).count();
+    /// How often it is to be seen here.
+    fn count(&self, event: &Event, actions: &[Action]) -> usize {
+        match self {
+            Sight::Log { event, handle } => {
+                actions.iter().filter(|a| says(a, event, handle.as_deref())).count()
             }
             Sight::Saving { handle, status } => {
-                return actions.iter().filter(|a| saves(a, handle.as_deref(), *status)).count();
+                actions.iter().filter(|a| saves(a, handle.as_deref(), *status)).count()
             }
-            Sight::Born(n) => matches!(event, Event::ChildSpawned { node, .. } if node.0 == *n),
-            Sight::Unborn(n) => matches!(event, Event::SpawnFailed { node, .. } if node.0 == *n),
-            Sight::Reaped(n) => matches!(event, Event::Reaped { node } if node.0 == *n),
-        };
-        usize::from(count)
+            Sight::Born(n) => usize::from(matches!(event, Event::ChildSpawned { node, .. } if node.0 == *n)),
+            Sight::Unborn(n) => usize::from(matches!(event, Event::SpawnFailed { node, .. } if node.0 == *n)),
+            Sight::Reaped(n) => usize::from(matches!(event, Event::Reaped { node } if node.0 == *n)),
+        }
     }
 }
 
@@ -124,7 +124,7 @@ impl Prompter {
     pub(super) fn look(&mut self, event: &Event, actions: &[Action]) -> Vec<Act> {
         let mut acts = Vec::new();
         self.waiting.retain_mut(|(cue, left)| {
-            *left = left.saturating_sub(cue.on.is(event, actions));
+            *left = left.saturating_sub(cue.on.count(event, actions));
             if *left == 0 {
                 acts.append(&mut cue.acts);
             }
@@ -239,13 +239,13 @@ fn check_script(script: &Script) -> Result<(), String> {
 
 /// Whether real arms can do it too.
 fn is_for_all(fault: &Fault) -> bool {
-    match fault {
+    matches!(
+        fault,
         Fault::SpawnFails { .. }
-        | Fault::SpawnFrameFails { .. }
-        | Fault::StoreSlow { .. }
-        | Fault::StoreFails { .. } => true,
-        _ => false,
-    }
+            | Fault::SpawnFrameFails { .. }
+            | Fault::StoreSlow { .. }
+            | Fault::StoreFails { .. }
+    )
 }
 
 #[cfg(test)]

@@ -2,15 +2,17 @@
 //! records, the answers people get, and what the log says. Made from events and actions alone, in every arm alike;
 //! `normal` has all that is left out.
 
+mod frames;
+
 use super::normal::{self, Names};
 use super::watched::Turn;
 use agentd_core::action::{Action, ChildSignal};
-use agentd_core::bytes::Json;
 use agentd_core::event::{Event, Exit};
 use agentd_core::id::{NodeId, RunId};
 use agentd_core::note::Note;
 use agentd_core::record::Record;
 use agentd_core::wire::{Decoded, Down, DownDecoder, Encoder, Up, UpDecoder};
+use frames::{down_value, read, up_value};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -256,7 +258,7 @@ impl Scribe {
         let decoder = self.down.entry(node).or_default();
         decoder.push(frame);
         let (mut frames, mut answers) = (Vec::new(), Vec::new());
-        while let Some(next) = decoder.next() {
+        for next in decoder.by_ref() {
             match next {
                 Ok(Decoded::Message(Down::ToolResult(x))) => {
                     answers.push((x.id, json!({ "error": x.error, "value": read(&x.value) })));
@@ -281,7 +283,7 @@ impl Scribe {
         let decoder = self.up.entry(node).or_default();
         decoder.push(bytes);
         let mut frames = Vec::new();
-        while let Some(next) = decoder.next() {
+        for next in decoder.by_ref() {
             match next {
                 Ok(Decoded::Message(up)) if normal::keeps_up(&up) => frames.push(up_value(&up)),
                 Ok(Decoded::Message(_)) => {}
@@ -320,90 +322,5 @@ impl Scribe {
     }
 }
 
-/// A frame as a value, its JSON read.
-fn down_value(down: &Down) -> Value {
-    match down {
-        Down::Spawn(x) => {
-            let mut value = json!({ "spawn": x });
-            // The tools that are offered say for themselves what they are; their names are enough.
-            value["spawn"]["own_tools"] = x.own_tools.iter().map(|tool| json!(tool.name)).collect();
-            value
-        }
-        Down::Ping(x) => json!({ "ping": x }),
-        Down::Cancel(x) => json!({ "cancel": x }),
-        Down::ToolResult(x) => {
-            json!({ "tool_result": { "id": x.id, "error": x.error, "value": read(&x.value) } })
-        }
-        Down::Message(x) => json!({ "message": x }),
-        Down::Steer(x) => json!({ "steer": x }),
-        Down::Finish(x) => json!({ "finish": x }),
-        Down::Pause(x) => json!({ "pause": x }),
-        Down::Resume(x) => json!({ "resume": x }),
-    }
-}
-
-/// See [`down_value`].
-fn up_value(up: &Up) -> Value {
-    match up {
-        Up::Ready(x) => json!({ "ready": x }),
-        Up::Pong(x) => json!({ "pong": x }),
-        Up::Event(x) => json!({ "event": x }),
-        Up::State(x) => json!({ "state": x }),
-        Up::Usage(x) => json!({ "usage": x }),
-        Up::Tools(x) => json!({ "tools": x }),
-        Up::ToolRequest(x) => {
-            json!({ "tool_request": { "id": x.id, "call_id": x.call_id, "name": x.name, "args": read(&x.args) } })
-        }
-        Up::Ack(x) => json!({ "ack": x }),
-        Up::Turn(x) => json!({ "turn": x }),
-        Up::Result(x) => json!({ "result": x }),
-        Up::Failed(x) => json!({ "failed": x }),
-    }
-}
-
-fn read(json: &Json) -> Value {
-    json.parse().unwrap_or_else(|e| Value::String(format!("no JSON: {e}")))
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use agentd_core::bytes::Bytes;
-    use agentd_core::time::Now;
-    use agentd_core::wire::message::{Pong, Ready, VERSION};
-
-    /// What a child says, in pieces of so many bytes.
-    fn said(pieces: usize, frames: &[Up]) -> Vec<Turn> {
-        let mut encoder = Encoder::new();
-        let all: Vec<u8> = frames.iter().flat_map(|up| encoder.encode_up(up).expect("fits")).collect();
-        let bytes = |piece: &[u8]| Event::ChildBytes { node: NodeId(7), bytes: Bytes::from(piece) };
-        let turn = |event| Turn { now: Now::default(), event, actions: Vec::new() };
-        all.chunks(pieces).map(|piece| turn(bytes(piece))).collect()
-    }
-
-    #[test]
-    fn bytes_may_be_cut_anywhere_and_pongs_do_not_count() {
-        let ready = Up::Ready(Ready { v: VERSION });
-        let whole = Transcript::of(&said(4_096, std::slice::from_ref(&ready)));
-        let pieces = Transcript::of(&said(1, &[ready, Up::Pong(Pong { seq: 3 })]));
-        assert_eq!(whole.processes["node-7"].up.len(), 1);
-        assert_eq!(whole.difference(&pieces), None);
-    }
-
-    #[test]
-    fn the_first_difference_is_named_with_both_sides() {
-        let lived = |lines: &[&str]| {
-            let mut transcript = Transcript::default();
-            let life = lines.iter().map(|line| (*line).to_owned()).collect();
-            transcript.processes.insert("node-1".to_owned(), Process { life, ..Process::default() });
-            transcript
-        };
-        let one = lived(&["exists", "ended with code 0"]);
-        let told = |other: &[&str]| one.difference(&lived(other)).expect("they differ");
-        let other = told(&["exists", "ended by signal 9"]);
-        assert!(other.contains("/processes/node-1/life/1"), "{other}");
-        assert!(other.contains("code 0") && other.contains("signal 9"), "{other}");
-        assert!(told(&["exists"]).contains("2 entries and 1"), "{}", told(&["exists"]));
-        assert!(told(&["exists", "ended with code 0", "is reaped"]).contains("is reaped"));
-    }
-}
+mod tests;

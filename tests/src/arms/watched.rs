@@ -84,7 +84,7 @@ impl<S: Stagehand> Machine for Watched<S> {
     }
 
     fn snapshot(&self) -> Option<Snapshot> {
-        self.core.snapshot().into()
+        self.core.snapshot()
     }
 }
 

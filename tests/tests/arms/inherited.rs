@@ -17,9 +17,9 @@ fn can_wrap(wrapper: &[&str]) -> bool {
     tried.is_ok_and(|status| status.success())
 }
 
-fn alike_under(driver: Driver, wrapper: &[&str]) {
+fn alike_under(test: &str, driver: Driver, wrapper: &[&str]) {
     if !can_wrap(wrapper) {
-        return skip("inherited signals", "env(1) cannot ignore and block signals here");
+        return skip(test, "env(1) cannot ignore and block signals here");
     }
     for test in TELLING {
         let path = file(test);
@@ -41,12 +41,12 @@ const HOSTILE: &[&str] = &["env", "--ignore-signal=CHLD,PIPE,TERM,HUP,INT", "--b
 
 #[test]
 fn a_hostile_wrapper_changes_nothing_on_mio() {
-    alike_under(Driver::Mio, HOSTILE);
+    alike_under("a_hostile_wrapper_changes_nothing_on_mio", Driver::Mio, HOSTILE);
 }
 
 #[test]
 fn a_hostile_wrapper_changes_nothing_on_tokio() {
-    alike_under(Driver::Tokio, HOSTILE);
+    alike_under("a_hostile_wrapper_changes_nothing_on_tokio", Driver::Tokio, HOSTILE);
 }
 
 /// A library leaves the program's signals, its mask and its being a subreaper as they are (the report says if not),
@@ -54,6 +54,9 @@ fn a_hostile_wrapper_changes_nothing_on_tokio() {
 /// nobody can learn how a child ended.
 #[test]
 fn a_library_changes_nothing_around_it() {
-    alike_under(Driver::Embedded, &["env", "--ignore-signal=PIPE,TERM,HUP,INT", "--block-signal"]);
-    alike_under(Driver::Embedded, &["env", "--default-signal"]);
+    let wrappers: [&[&str]; 2] =
+        [&["env", "--ignore-signal=PIPE,TERM,HUP,INT", "--block-signal"], &["env", "--default-signal"]];
+    for wrapper in wrappers {
+        alike_under("a_library_changes_nothing_around_it", Driver::Embedded, wrapper);
+    }
 }

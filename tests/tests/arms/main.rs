@@ -70,6 +70,7 @@ scenarios! {
     result_of_megabytes,
     result_then_no_exit,
     second_signal,
+    signal_during_spawn,
     sigterm_is_obeyed_by_an_exit,
     stderr_of_a_child,
     stdout_is_closed,

@@ -99,12 +99,12 @@ impl Program {
         self.turns.last = message.id;
         self.turns.begun += 1;
         self.token = token;
-        self.from_the_start();
+        self.begin_again();
         self.send(&Up::Ack(Ack { id: message.id }));
     }
 
     /// What it follows begins at its first step, and it waits for nothing.
-    fn from_the_start(&mut self) {
+    fn begin_again(&mut self) {
         (self.step, self.asleep, self.collecting, self.gate) = (0, None, false, None);
     }
 
@@ -191,7 +191,7 @@ impl Program {
         }
         self.turns.cancelling = None;
         self.turns.finish = false;
-        self.from_the_start();
+        self.begin_again();
         self.send(&Up::State(State::of(WaitingOn::Message, 1)));
     }
 
