@@ -11,7 +11,7 @@ use agentd_core::event::{Event, Exit};
 use agentd_core::id::{NodeId, RunId};
 use agentd_core::note::Note;
 use agentd_core::record::Record;
-use agentd_core::wire::{Decoded, Down, DownDecoder, Encoder, Up, UpDecoder};
+use agentd_core::wire::{Decoded, Down, DownDecoder, Encoder, UpDecoder};
 use frames::{down_value, read, up_value};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
