@@ -3,6 +3,7 @@
 use super::*;
 use agentd_core::bytes::Bytes;
 use agentd_core::time::Now;
+use agentd_core::wire::Up;
 use agentd_core::wire::message::{Pong, Ready, VERSION};
 
 /// What a child says, in pieces of so many bytes.
