@@ -4,6 +4,7 @@
 pub mod child;
 mod cli;
 pub mod config;
+pub mod driver;
 pub mod environment;
 pub mod files;
 mod fork;

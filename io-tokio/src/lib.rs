@@ -19,20 +19,10 @@ use std::task::{Context, Poll};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
+pub use agentd_host::error::DriverError;
 pub use agentd_host::mailbox::{PostError, Poster};
 pub use agentd_host::outside::{Outside, StoreAnswer};
 pub use agentd_host::reactor::{Ended, Options};
-
-/// Why the loop could not go on. Children that were left have been killed and reaped.
-#[derive(Debug, thiserror::Error)]
-pub enum DriverError {
-    /// The loop could not be set up.
-    #[error("starting the supervisor: {0}")]
-    Start(#[source] OsError),
-    /// The loop could not go on.
-    #[error("supervising: {0}")]
-    Run(#[source] OsError),
-}
 
 /// Drives `core` until it says `Exit`. Dropping the future before that kills and reaps the children it has.
 ///
@@ -55,6 +45,23 @@ where
             }
         }
     }
+}
+
+/// Drives `core` on this thread until it says `Exit`, in a runtime of its own that has no other thread.
+///
+/// # Errors
+/// The operating system refused what the loop cannot be without.
+///
+/// # Panics
+/// When this thread is inside a runtime already; there, await [`run`].
+pub fn run_blocking<M, O>(core: &mut M, outside: &mut O, options: Options) -> Result<Ended, DriverError>
+where
+    M: Machine + ?Sized,
+    O: Outside,
+{
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build();
+    let runtime = runtime.map_err(OsError::of("epoll_create1(2)", "the loop")).map_err(DriverError::Start)?;
+    runtime.block_on(run(core, outside, options))
 }
 
 /// A copy of each watched descriptor, registered with the runtime. A copy, because a registration must not
