@@ -280,7 +280,7 @@ fn beginning(clock: &Clock) -> Now {
 }
 
 /// What children begin with: the baseline of S3.3 and what the configuration passes on.
-fn child_environment(passthrough: &[String]) -> Vec<(OsString, OsString)> {
+pub(crate) fn child_environment(passthrough: &[String]) -> Vec<(OsString, OsString)> {
     std::env::vars_os()
         .filter(|(name, _)| environment::is_baseline(name) || passes(name, passthrough))
         .collect()
