@@ -8,6 +8,7 @@ use crate::link::{Command, Inbox, Reply};
 use crate::news::News;
 use crate::saving::Saving;
 use crate::tools::Toolbox;
+use agentd_core::action::HostCall;
 use agentd_core::bytes::Json;
 use agentd_core::event::{Event, SupervisorSignal};
 use agentd_core::note::Note;
@@ -15,7 +16,7 @@ use agentd_core::record::{Record, ResultObject};
 use agentd_core::time::Now;
 use agentd_core::wire::message::{FailKind, Spawn};
 use agentd_core::wire::{Down, Encoder};
-use agentd_host::outside::{HostCall, Outside, StoreAnswer};
+use agentd_host::outside::{Outside, StoreAnswer};
 use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
 use std::task::{Context, Poll};
@@ -152,8 +153,9 @@ impl Outside for Around {
         reply.send(if error { Err(value) } else { Ok(value) });
     }
 
-    fn call_tool(&mut self, call: HostCall) {
+    fn call_tool(&mut self, call: HostCall) -> Result<(), String> {
         self.tools.call(call);
+        Ok(())
     }
 
     fn cancel_tool(&mut self, call: u64) {

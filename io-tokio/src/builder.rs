@@ -96,8 +96,7 @@ impl Builder {
         if std::env::var_os(marker::SUBAGENT).is_some() || std::env::var_os(marker::KEEPER).is_some() {
             return Err(BuildError::IsChild);
         }
-        let taken: Vec<&str> = config.servers.iter().map(|server| server.name.as_str()).collect();
-        let (toolbox, host) = Toolbox::new(tools, &taken)?;
+        let (toolbox, host) = Toolbox::new(tools, &config.servers)?;
         config.host = host;
         // The conversation goes on until the supervisor is shut down.
         config.one_shot = false;

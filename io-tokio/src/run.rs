@@ -66,6 +66,24 @@ impl Run {
         self.supervisor.call("subagent.finish", args).await.map(|_: Named| ())
     }
 
+    /// Has it stand still from its next step on. That time is not judged and does not count against its deadline.
+    ///
+    /// # Errors
+    /// It has ended.
+    pub async fn pause(&self) -> Result<(), CallError> {
+        let args = json!({ "handle": self.handle });
+        self.supervisor.call("subagent.pause", args).await.map(|_: Named| ())
+    }
+
+    /// Lets it go on.
+    ///
+    /// # Errors
+    /// It has ended.
+    pub async fn resume(&self) -> Result<(), CallError> {
+        let args = json!({ "handle": self.handle });
+        self.supervisor.call("subagent.resume", args).await.map(|_: Named| ())
+    }
+
     /// Ends it and all it delegated, and gives its result: `cancelled`, unless it had ended before. Its process is gone
     /// within eight seconds.
     ///

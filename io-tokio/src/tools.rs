@@ -5,17 +5,17 @@
 //! program at start, and by the driver.
 
 use crate::error::BuildError;
+use agentd_core::action::HostCall;
 use agentd_core::bytes::Json;
 use agentd_core::config::HostServer;
 use agentd_core::event::Event;
 use agentd_core::id::Handle;
 use agentd_core::limits;
 use agentd_core::policy::Pattern;
-use agentd_core::wire::message::ToolDecl;
-use agentd_host::outside::HostCall;
+use agentd_core::wire::message::{Server, ToolDecl};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -25,10 +25,14 @@ use tokio::task::{AbortHandle, Id, JoinSet};
 /// Bytes of an answer at most; a larger one is an error answer that says so.
 const ANSWER_BYTES: usize = 4 * 1024 * 1024;
 
+/// Names under which the supervisor's own tools are.
+const OWN_NAMESPACES: [&str; 2] = ["subagent", "plan"];
+
 type Answer = Result<Value, String>;
 type Closure = Arc<dyn Fn(ToolCall) -> Pin<Box<dyn Future<Output = Answer> + Send>> + Send + Sync>;
 
-/// Tools under one name, by which they are granted: `servers: [crm]` in a call of `subagent.run`.
+/// Tools under one name, by which they are granted: `servers: [crm]` in a call of `subagent.run`. Agents know each as
+/// `<name>.<tool>`.
 ///
 /// ```
 /// use agentd_io_tokio::{ToolCall, Tools};
@@ -136,32 +140,30 @@ impl Toolbox {
     /// The tools, and how the core is told of them.
     ///
     /// # Errors
-    /// The first that cannot be offered beside the `taken` names of servers.
-    pub(crate) fn new(all: Vec<Tools>, taken: &[&str]) -> Result<(Toolbox, Vec<HostServer>), BuildError> {
+    /// The first that cannot be offered beside these servers.
+    pub(crate) fn new(all: Vec<Tools>, beside: &[Server]) -> Result<(Toolbox, Vec<HostServer>), BuildError> {
         let mut toolbox = Toolbox::default();
-        let mut servers: Vec<HostServer> = Vec::new();
+        let mut groups: Vec<HostServer> = Vec::new();
+        let mut names = BTreeSet::new();
         for Tools { server, tools, faults } in all {
-            let twice = taken.contains(&server.as_str()) || servers.iter().any(|s| s.name == server);
-            check_name(&server, &server)?;
-            if twice {
-                return Err(fault(&server, "a server has this name already; give each a name of its own"));
-            }
+            check_group(&server, beside, &groups)?;
             if let Some((tool, why)) = faults.first() {
                 return Err(fault(&format!("{server}.{tool}"), why));
             }
             let mut decls = Vec::new();
             for (decl, closure) in tools {
-                let shown = format!("{server}.{}", decl.name);
-                check_name(&shown, &decl.name)?;
-                check_size(&shown, &decl)?;
-                if toolbox.tools.insert((server.clone(), decl.name.clone()), closure).is_some() {
-                    return Err(fault(&shown, "it is registered twice"));
+                let name = format!("{server}.{}", decl.name);
+                check_tool(&name, &decl)?;
+                // `a` has `b.c` under the name that `c` of `a.b` has.
+                if !names.insert(name.clone()) {
+                    return Err(fault(&name, "it is registered twice"));
                 }
+                toolbox.tools.insert((server.clone(), decl.name.clone()), closure);
                 decls.push(decl);
             }
-            servers.push(HostServer { name: server, tools: decls });
+            groups.push(HostServer { name: server, tools: decls });
         }
-        Ok((toolbox, servers))
+        Ok((toolbox, groups))
     }
 
     /// Begins a call; its answer comes from [`Toolbox::poll_answer`].
@@ -223,26 +225,45 @@ fn answered(call: u64, tool: &str, answer: Option<Answer>) -> Event {
     Event::HostToolAnswered { call, error: true, value: Json::of(&Value::String(said)) }
 }
 
-fn check_name(shown: &str, name: &str) -> Result<(), BuildError> {
-    match Pattern::parse(name) {
-        Ok(pattern) if pattern.is_exact() => Ok(()),
-        Ok(_) | Err(_) => Err(fault(
-            shown,
-            "its name cannot be granted; accepted are 1 to 256 characters without white space, control characters and `*`",
-        )),
+fn check_group(name: &str, beside: &[Server], groups: &[HostServer]) -> Result<(), BuildError> {
+    check_name(name, name)?;
+    if OWN_NAMESPACES.contains(&name) {
+        return Err(fault(name, "the supervisor's own tools have this name; accepted is any other"));
     }
+    let taken = |server: &Server| server.name == name || server.ns.as_deref() == Some(name);
+    if beside.iter().any(taken) || groups.iter().any(|group| group.name == name) {
+        return Err(fault(
+            name,
+            "a server, or its tools, have this name already; give each a name of its own",
+        ));
+    }
+    Ok(())
 }
 
-fn check_size(shown: &str, decl: &ToolDecl) -> Result<(), BuildError> {
+fn check_tool(name: &str, decl: &ToolDecl) -> Result<(), BuildError> {
+    check_name(name, &decl.name)?;
+    check_name(name, name)?;
     for (what, seen, most) in [
         ("description", decl.description.len(), limits::MCP_DESCRIPTION_BYTES),
         ("schema", decl.schema.0.len(), limits::MCP_SCHEMA_BYTES),
     ] {
         if seen > most {
-            return Err(fault(shown, &format!("its {what} has {seen} bytes, at most {most} are accepted")));
+            return Err(fault(name, &format!("its {what} has {seen} bytes, at most {most} are accepted")));
         }
     }
     Ok(())
+}
+
+/// `shown` is what an error calls it.
+fn check_name(shown: &str, name: &str) -> Result<(), BuildError> {
+    match Pattern::parse(name) {
+        Ok(pattern) if pattern.is_exact() => Ok(()),
+        Ok(_) | Err(_) => Err(fault(
+            shown,
+            "its name cannot be granted; accepted are 1 to 256 characters without white space, control characters \
+             and `*`",
+        )),
+    }
 }
 
 fn fault(tool: &str, fault: &str) -> BuildError {

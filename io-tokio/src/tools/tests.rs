@@ -1,11 +1,25 @@
 use super::*;
 use agentd_core::id::NodeId;
+use agentd_core::wire::message::{Files, Transport};
 use serde_json::json;
 use std::future::{pending, poll_fn};
 use tokio::sync::oneshot;
 
 fn schema() -> Value {
     json!({ "type": "object" })
+}
+
+fn files() -> Server {
+    Server {
+        name: "files".into(),
+        ns: Some("fs".into()),
+        transport: Transport::Files(Files { root: "/".into(), write: false }),
+        allow: None,
+        exclude: Vec::new(),
+        timeout_ms: 1,
+        start_timeout_ms: 1,
+        required: true,
+    }
 }
 
 fn call(call: u64, tool: &str, args: &Value) -> HostCall {
@@ -96,8 +110,15 @@ fn what_cannot_be_offered_is_named() {
         (vec![Tools::new("")], ": its name cannot be granted"),
         (vec![Tools::new("a b")], "a b: its name cannot be granted"),
         (vec![Tools::new("*")], "cannot be granted"),
-        (vec![Tools::new("files")], "files: a server has this name already"),
-        (vec![one("x"), one("y")], "app: a server has this name already"),
+        (vec![Tools::new("plan")], "plan: the supervisor's own tools"),
+        (vec![Tools::new("files")], "files: a server, or its tools, have this name already"),
+        (vec![Tools::new("fs")], "fs: a server, or its tools, have this name already"),
+        (vec![one("x"), one("y")], "app: a server, or its tools, have this name already"),
+        (
+            vec![one("b.c"), Tools::new("app.b").tool("c", "", schema(), |_| async { Ok(Value::Null) })],
+            "app.b.c: it is registered twice",
+        ),
+        (vec![one(&"x".repeat(253))], "its name cannot be granted"),
         (vec![one("x*")], "app.x*: its name cannot be granted"),
         (
             vec![one("x").tool("x", "", schema(), |_| async { Ok(Value::Null) })],
@@ -112,7 +133,7 @@ fn what_cannot_be_offered_is_named() {
             "its description has 16385 bytes",
         ),
     ] {
-        let error = Toolbox::new(tools, &["files"]).map(|_| ()).expect_err(words);
+        let error = Toolbox::new(tools, &[files()]).map(|_| ()).expect_err(words);
         assert!(error.to_string().contains(words), "{words}: {error}");
     }
     let (_, servers) = Toolbox::new(vec![one("x"), Tools::new("none")], &[]).expect("they can be offered");

@@ -130,9 +130,9 @@ fn ask() -> (Tools, Asks) {
 pub(crate) fn askers() -> Vec<Rule> {
     use agentd_tests::kit::call;
     vec![
-        Rule::subagent().turn(1).calls([call("ask", json!({ "q": "{{ text }}" }))]),
+        Rule::subagent().turn(1).calls([call("app.ask", json!({ "q": "{{ text }}" }))]),
         Rule::subagent().says("{{ last.text }}"),
-        Rule::worker().turn(1).calls([call("ask", json!({ "q": "{{ text }}" }))]),
+        Rule::worker().turn(1).calls([call("app.ask", json!({ "q": "{{ text }}" }))]),
         Rule::worker().says("{{ last.text }}"),
     ]
 }

@@ -38,7 +38,7 @@ fn a_run_is_steered_and_asked_to_finish() {
     on_both(|| async {
         let rules = vec![
             Rule::subagent().told("steered").says("heard: {{ text }}"),
-            Rule::subagent().turn(1).calls([call("ask", json!({}))]),
+            Rule::subagent().turn(1).calls([call("app.ask", json!({}))]),
             Rule::subagent().says("finished"),
         ];
         let stage = Stage::new(rules, "");

@@ -34,7 +34,7 @@ fn a_run_calls_the_program_and_answers_with_what_it_says() {
 fn the_conversation_calls_it_too_and_errors_and_panics_are_what_the_model_reads() {
     on_both(|| async {
         let rules = vec![
-            Rule::worker().turn(1).calls([call("fail", json!({})), call("panic", json!({}))]),
+            Rule::worker().turn(1).calls([call("app.fail", json!({})), call("app.panic", json!({}))]),
             Rule::worker().says("{{ results | map(attribute='text') | join(' / ') }}"),
         ];
         let stage = Stage::new(rules, "");
@@ -69,7 +69,7 @@ fn a_run_that_is_not_granted_them_does_not_have_them() {
             let result = supervisor.run(work).await.expect("a run").result().await.expect("a result");
             assert!(result.result.to_string().contains("no tool"), "{}", result.result);
         }
-        for work in [Work::new("x").servers(["apps"]), Work::new("x").tools(["asks"])] {
+        for work in [Work::new("x").servers(["apps"]), Work::new("x").tools(["app.asks"])] {
             let refused = supervisor.run(work).await.expect_err("there is none of that name");
             assert!(matches!(&refused, CallError::Refused(_)), "{refused}");
             assert!(refused.to_string().contains("app") || refused.to_string().contains("ask"), "{refused}");
