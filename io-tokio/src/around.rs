@@ -19,6 +19,7 @@ use agentd_core::wire::{Down, Encoder};
 use agentd_host::outside::{Outside, StoreAnswer};
 use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::{Context, Poll};
 use tokio::sync::broadcast;
 
@@ -165,7 +166,9 @@ impl Outside for Around {
     fn encode_spawn(&mut self, spawn: &Spawn) -> Result<Vec<u8>, String> {
         let mut spawn = spawn.clone();
         if let Some(put_in) = &mut self.put_in {
-            put_in(&mut spawn)?;
+            // The program's code: a panic of it fails this one run.
+            catch_unwind(AssertUnwindSafe(|| put_in(&mut spawn)))
+                .unwrap_or_else(|_| Err("putting the secrets in broke off (a panic)".to_owned()))?;
         }
         Encoder::new().encode_down(&Down::Spawn(Box::new(spawn))).map_err(|error| error.to_string())
     }

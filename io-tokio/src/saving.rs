@@ -5,6 +5,7 @@ use agentd_core::event::Event;
 use agentd_core::record::Record;
 use std::collections::VecDeque;
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use tokio::task::JoinHandle;
@@ -57,7 +58,7 @@ impl Saving {
         let Poll::Ready(saved) = Pin::new(task).poll(context) else { return Poll::Pending };
         self.in_hand = None;
         self.begin_next();
-        let saved = saved.unwrap_or_else(|_| Err(SaveError::retryable("saving it broke off (a panic)")));
+        let saved = saved.unwrap_or_else(|_| Err(broke_off()));
         Poll::Ready(match saved {
             Ok(()) => Event::Stored { seq },
             Err(SaveError { error, retryable }) => Event::StoreFailed { seq, error, retryable },
@@ -68,7 +69,15 @@ impl Saving {
         if self.in_hand.is_none()
             && let Some((seq, record)) = self.waiting.pop_front()
         {
-            self.in_hand = Some((seq, tokio::spawn((self.save)(record))));
+            // A closure that panics before it gives a future is no end of the supervisor either.
+            let begun = catch_unwind(AssertUnwindSafe(|| (self.save)(record)));
+            let saving = begun.unwrap_or_else(|_| Box::pin(async { Err(broke_off()) }));
+            self.in_hand = Some((seq, tokio::spawn(saving)));
         }
     }
+}
+
+/// What a save comes to that panicked.
+fn broke_off() -> SaveError {
+    SaveError::retryable("saving it broke off (a panic)")
 }

@@ -4,6 +4,7 @@
 mod ends;
 mod example;
 mod neighbours;
+mod own_process;
 mod saves;
 mod stage;
 mod talks;

@@ -12,9 +12,9 @@ fn records_come_in_order_and_a_save_that_fails_is_tried_again() {
     on_both(|| async {
         let stage = Stage::new([Rule::subagent().says("x")], "");
         let saved: Arc<Mutex<Vec<Record>>> = Arc::default();
-        let (list, mut fails) = (Arc::clone(&saved), 2);
+        let (list, mut fails) = (Arc::clone(&saved), 3);
         let builder = stage.builder().store(move |record: Record| {
-            // The end of a run fails once by an error, once by a panic.
+            // The end of a run fails by an error, by a panic, and by a panic before there is a future.
             let fail = if record.status.is_terminal() && fails > 0 {
                 fails -= 1;
                 Some(fails)
@@ -22,6 +22,7 @@ fn records_come_in_order_and_a_save_that_fails_is_tried_again() {
                 None
             };
             let list = Arc::clone(&list);
+            assert_ne!(fail, Some(1), "a test's panic, which is to be seen on stderr");
             async move {
                 match fail {
                     Some(0) => panic!("a test's panic, which is to be seen on stderr"),
@@ -41,6 +42,33 @@ fn records_come_in_order_and_a_save_that_fails_is_tried_again() {
         assert_eq!(result.status, Status::Completed);
         let statuses: Vec<Status> = saved.lock().expect("whole").iter().map(|record| record.status).collect();
         assert!(statuses.is_sorted() && statuses.last() == Some(&Status::Completed), "{statuses:?}");
+        supervisor.shutdown().await;
+        driving.await.expect("no panic").expect("it ends well");
+        stage.assert_nothing_left();
+    });
+}
+
+#[test]
+fn secrets_that_cannot_be_put_in_fail_the_run_and_nothing_else() {
+    on_both(|| async {
+        let stage = Stage::new([Rule::subagent().says("{{ instruction }}")], "");
+        let builder = stage.builder().secrets(|spawn| match spawn.instruction.as_str() {
+            "gone" => Err("the vault is sealed".to_owned()),
+            "panic" => panic!("a test's panic, which is to be seen on stderr"),
+            _ => {
+                spawn.instruction.push_str(" with a secret");
+                Ok(())
+            }
+        });
+        let (supervisor, driver) = builder.start().expect("it starts");
+        let driving = tokio::spawn(driver);
+        for (instruction, words) in [("gone", "the vault is sealed"), ("panic", "broke off (a panic)")] {
+            let result = supervisor.run(instruction).await.expect("a run").result().await.expect("a result");
+            let error = result.error.unwrap_or_default();
+            assert!(result.status == Status::Failed && error.contains(words), "{instruction}: {error}");
+        }
+        let result = supervisor.run("fine").await.expect("a run").result().await.expect("a result");
+        assert_eq!(result.result, serde_json::json!("fine with a secret"));
         supervisor.shutdown().await;
         driving.await.expect("no panic").expect("it ends well");
         stage.assert_nothing_left();
