@@ -35,7 +35,7 @@ impl RunCommand {
             ["--log-level", "debug", "--log-format", "json"].map(Into::into).to_vec();
         // The suite is the same for every driver that the binary was built with.
         args.extend(
-            std::env::var_os("AGENTD_TESTS_DRIVER").into_iter().flat_map(|name| ["--driver".into(), name]),
+            std::env::var_os("TESTS_DRIVER").into_iter().flat_map(|name| ["--driver".into(), name]),
         );
         RunCommand {
             program: program.into(),
