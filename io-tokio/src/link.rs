@@ -173,3 +173,6 @@ impl Drop for OnDrop<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -34,9 +34,7 @@ impl RunCommand {
         let mut args: Vec<OsString> =
             ["--log-level", "debug", "--log-format", "json"].map(Into::into).to_vec();
         // The suite is the same for every driver that the binary was built with.
-        args.extend(
-            std::env::var_os("TESTS_DRIVER").into_iter().flat_map(|name| ["--driver".into(), name]),
-        );
+        args.extend(std::env::var_os("TESTS_DRIVER").into_iter().flat_map(|name| ["--driver".into(), name]));
         RunCommand {
             program: program.into(),
             folder,
