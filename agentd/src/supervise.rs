@@ -32,7 +32,7 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 
 /// How long the journal may take to write what waits, at the end.
-const JOURNAL_END: Duration = Duration::from_secs(5);
+pub(crate) const JOURNAL_END: Duration = Duration::from_secs(5);
 
 /// How long the log may take to write what waits, at the end: a reader that stopped reading delays no exit for
 /// longer.

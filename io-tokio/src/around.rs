@@ -11,7 +11,7 @@ use crate::tools::Toolbox;
 use agentd_core::action::HostCall;
 use agentd_core::bytes::Json;
 use agentd_core::event::{Event, SupervisorSignal};
-use agentd_core::note::Note;
+use agentd_core::note::{Level, Note};
 use agentd_core::record::{Record, ResultObject};
 use agentd_core::time::Now;
 use agentd_core::wire::message::{FailKind, Spawn};
@@ -26,6 +26,13 @@ use tokio::sync::broadcast;
 /// Puts secrets into a child's first frame.
 pub(crate) type PutIn = Box<dyn FnMut(&mut Spawn) -> Result<(), String> + Send>;
 
+/// Keeps what the core is told, in the order it is told it: a flight recorder.
+pub trait Recorder: Send {
+    /// One event, before the core gets it. Must not block. A recorder that cannot go on says why, once: subscribers hear
+    /// of it as `journal.stopped`.
+    fn observe(&mut self, now: Now, event: &Event) -> Option<String>;
+}
+
 /// The signal that begins a drain which a handle asked for.
 const DRAIN: Event = Event::Signalled { signal: SupervisorSignal::Term };
 
@@ -36,6 +43,7 @@ pub(crate) struct Around {
     tools: Toolbox,
     saving: Option<Saving>,
     put_in: Option<PutIn>,
+    recorder: Option<Box<dyn Recorder>>,
     news: broadcast::Sender<News>,
     /// Learned and not yet told.
     learned: VecDeque<Event>,
@@ -52,6 +60,7 @@ impl Around {
         tools: Toolbox,
         saving: Option<Saving>,
         put_in: Option<PutIn>,
+        recorder: Option<Box<dyn Recorder>>,
     ) -> Around {
         Around {
             calls: BTreeMap::new(),
@@ -59,6 +68,7 @@ impl Around {
             tools,
             saving,
             put_in,
+            recorder,
             news,
             learned: VecDeque::new(),
             alone: false,
@@ -118,7 +128,13 @@ impl Around {
 }
 
 impl Outside for Around {
-    fn observe(&mut self, _now: Now, _event: &Event) {}
+    fn observe(&mut self, now: Now, event: &Event) {
+        if let Some(why) = self.recorder.as_mut().and_then(|recorder| recorder.observe(now, event)) {
+            let mut note = Note::of_daemon(Level::Error, "journal.stopped");
+            note.fields.insert("error".to_owned(), why.into());
+            self.note(now, note);
+        }
+    }
 
     fn note(&mut self, _now: Now, note: Note) {
         if self.news.receiver_count() > 0 {

@@ -1,7 +1,7 @@
 //! What a supervisor is made of, and the future that drives it. Owns the checks before there is one. Called by the
 //! program, once a supervisor.
 
-use crate::around::{Around, PutIn};
+use crate::around::{Around, PutIn, Recorder};
 use crate::driver::drive;
 use crate::error::BuildError;
 use crate::link::link;
@@ -33,8 +33,12 @@ pub struct Builder {
     tools: Vec<Tools>,
     put_in: Option<PutIn>,
     save: Option<Save>,
+    record: Option<Begin>,
     signals: Option<Signals>,
 }
+
+/// Begins a recorder, once it is known what the core is made of.
+type Begin = Box<dyn FnOnce(&Config, Now) -> Result<Box<dyn Recorder>, String> + Send>;
 
 /// Everything a supervisor does, as one future. Spawn it, or poll it beside others; it must be inside a tokio runtime
 /// with IO and time enabled, of any flavour.
@@ -46,7 +50,7 @@ pub struct Driver(Pin<Box<dyn Future<Output = Result<Ended, DriverError>> + Send
 
 impl Builder {
     pub(crate) fn new(config: Config, children: Image) -> Builder {
-        Builder { config, children, tools: Vec::new(), put_in: None, save: None, signals: None }
+        Builder { config, children, tools: Vec::new(), put_in: None, save: None, record: None, signals: None }
     }
 
     /// Offers tools of the program. They are granted like those of a server: to every run by default, else as
@@ -77,6 +81,16 @@ impl Builder {
         self
     }
 
+    /// Records what the core is told. `begin` is called by [`Builder::start`] with what the core is made of; an `Err` is
+    /// its error.
+    pub fn recorder(
+        mut self,
+        begin: impl FnOnce(&Config, Now) -> Result<Box<dyn Recorder>, String> + Send + 'static,
+    ) -> Builder {
+        self.record = Some(Box::new(begin));
+        self
+    }
+
     /// The process is the supervisor's alone: it has no other children, and the first SIGTERM, SIGINT or SIGHUP drains
     /// and the second ends what runs. Whatever below it is not known is then killed and reaped.
     ///
@@ -90,9 +104,10 @@ impl Builder {
     /// Makes the supervisor and its driver. No child is made, and no thread, before the driver is polled.
     ///
     /// # Errors
-    /// A tool cannot be offered, the system refused a descriptor, or this process is itself a child.
+    /// A tool cannot be offered, a recorder cannot begin, the system refused a descriptor, or this process is itself a
+    /// child.
     pub fn start(self) -> Result<(Supervisor, Driver), BuildError> {
-        let Builder { mut config, children, tools, put_in, save, signals } = self;
+        let Builder { mut config, children, tools, put_in, save, record, signals } = self;
         if std::env::var_os(marker::SUBAGENT).is_some() || std::env::var_os(marker::KEEPER).is_some() {
             return Err(BuildError::IsChild);
         }
@@ -104,18 +119,20 @@ impl Builder {
             Some(signals) => Options::new(children, Some(signals))?,
             None => Options::embedded(children)?,
         };
+        // The core's time begins with the driver's.
+        let begun = Now { mono: Instant::ZERO, wall: Clock::start().now().wall };
+        let recorder = record.map(|begin| begin(&config, begun)).transpose().map_err(BuildError::Recorder)?;
+        let core = Core::new(config, begun);
         let (link, inbox) = link();
         let (news, _) = broadcast::channel(news::WAITING);
         let supervisor = Supervisor::new(link, news.downgrade());
-        let around = Around::new(inbox, news, toolbox, save.map(Saving::new), put_in);
-        Ok((supervisor, Driver(Box::pin(driven(config, around, options)))))
+        let around = Around::new(inbox, news, toolbox, save.map(Saving::new), put_in, recorder);
+        Ok((supervisor, Driver(Box::pin(driven(core, around, options)))))
     }
 }
 
 /// `around` is dropped after the loop, and its inbox last: who waits for the end hears of it when no child is left.
-async fn driven(config: Config, mut around: Around, options: Options) -> Result<Ended, DriverError> {
-    // The core's time begins with the driver's.
-    let mut core = Core::new(config, Now { mono: Instant::ZERO, wall: Clock::start().now().wall });
+async fn driven(mut core: Core, mut around: Around, options: Options) -> Result<Ended, DriverError> {
     drive(&mut core, &mut around, options, Around::poll_event).await
 }
 

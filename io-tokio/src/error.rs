@@ -22,6 +22,9 @@ pub enum BuildError {
         /// What is wrong and what is accepted.
         fault: String,
     },
+    /// A recorder cannot begin.
+    #[error("the journal {0}")]
+    Recorder(String),
     /// The system refused a descriptor.
     #[error("starting the supervisor: {0}")]
     System(#[from] OsError),

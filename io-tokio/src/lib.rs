@@ -42,6 +42,7 @@ pub use agentd_host::outside::{Outside, StoreAnswer};
 pub use agentd_host::reactor::{Ended, Options};
 pub use agentd_host::signals::Signals;
 pub use agentd_host::spawner::Image;
+pub use around::Recorder;
 pub use builder::{Builder, Driver};
 pub use driver::{run, run_blocking};
 pub use error::{BuildError, CallError};
