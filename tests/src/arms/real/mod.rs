@@ -144,10 +144,7 @@ fn drive(
     match driver {
         Driver::Mio => agentd_io_mio::run(machine, outside, options).map(drop).map_err(|e| e.to_string()),
         Driver::Tokio | Driver::Embedded => {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            let runtime = runtime.map_err(|e| format!("the runtime: {e}"))?;
-            let run = agentd_io_tokio::run(machine, outside, options);
-            runtime.block_on(run).map(drop).map_err(|e| e.to_string())
+            agentd_io_tokio::run_blocking(machine, outside, options).map(drop).map_err(|e| e.to_string())
         }
     }
 }
