@@ -11,8 +11,10 @@ mod run;
 mod serve_files;
 
 use crate::config::{self, LogFormat};
+use crate::driver::Driver;
 use crate::replay::Who;
 use agentd_core::preview::preview;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -87,6 +89,8 @@ struct RunArgs {
     /// Record every event and every decision in a file, for `agentd replay` (lifecycle.journal).
     #[arg(long, value_name = "FILE")]
     journal: Option<String>,
+    #[command(flatten)]
+    driver: DriverArgs,
     /// What is logged: error, warn, info, debug or trace (observability.log_level).
     #[arg(long, value_name = "LEVEL")]
     log_level: Option<String>,
@@ -120,6 +124,16 @@ struct DemoArgs {
     /// Record every event and every decision in a file, for `agentd replay`.
     #[arg(long, value_name = "FILE")]
     journal: Option<PathBuf>,
+    #[command(flatten)]
+    driver: DriverArgs,
+}
+
+#[derive(Debug, Args)]
+struct DriverArgs {
+    /// The loop under the supervisor. tokio is in binaries built with `--features tokio`; what a run does is the same.
+    #[arg(long, value_name = "DRIVER", default_value = "mio",
+        value_parser = PossibleValuesParser::new(Driver::NAMES).try_map(|name| name.parse::<Driver>()))]
+    driver: Driver,
 }
 
 #[derive(Debug, Args)]
