@@ -10,6 +10,7 @@ use agentd_core::config::{
     Config, Kill, LimitOverrides, Liveness, ModelChoice, Priority, Rate, SpawnDefaults, SubagentLimits,
 };
 use agentd_core::machine::Machine;
+use agentd_core::money::{Price, Usd};
 use agentd_core::time::{Duration, Now};
 use agentd_core::wire::message::{Dialect, Mode, Model, RunLimits};
 use serde::{Deserialize, Serialize};
@@ -115,6 +116,12 @@ fn tail(story: &[String], lines: usize) -> String {
     left + &story[from..].iter().map(cut).collect::<Vec<_>>().join("\n")
 }
 
+/// What the model costs where it costs anything: a whole number of billionths a token, so that sums are exact.
+pub(super) fn price() -> Price {
+    let usd = |cents: u64| Usd::from_nanos(cents * 10_000_000);
+    Price { input: usd(300), output: usd(1_500), cached: usd(30) }
+}
+
 /// The configuration that a plan's knobs mean.
 fn config(knobs: &Knobs) -> Config {
     let ms = Duration::from_millis;
@@ -129,7 +136,7 @@ fn config(knobs: &Knobs) -> Config {
     Config {
         agent: "sim".into(),
         instruction: String::new(),
-        model: ModelChoice::of(model),
+        model: ModelChoice { price: knobs.priced.then(price), ..ModelChoice::of(model) },
         models: BTreeMap::new(),
         one_shot: knobs.one_shot,
         worker_idle: ms(knobs.idle_ms),

@@ -21,7 +21,7 @@ pub(super) struct Bounds {
     faults: Duration,
     interrupts: Vec<Instant>,
     /// Some process cannot be killed in time, by plan.
-    stubborn: bool,
+    pub(super) stubborn: bool,
     ticks: (u32, Instant),
     /// The oldest orphan that nobody has waited for, and since when.
     orphan: Option<(Serial, Instant)>,
@@ -30,12 +30,12 @@ pub(super) struct Bounds {
 impl Bounds {
     pub(super) fn new(plan: &Plan) -> Bounds {
         let knobs = &plan.knobs;
-        let mut faults = Duration::from_millis(200 + 40 * knobs.jitter_ms);
+        let mut faults = Duration::from_millis(200 + 40 * knobs.notice_ms());
         let mut longest = [0; 4];
         let mut fails = 0;
         for fault in &plan.faults {
             match fault {
-                Fault::SpawnSlow { ms, .. } => faults += Duration::from_millis(*ms),
+                Fault::SpawnSlow { ms, .. } | Fault::ExecFails { ms, .. } => faults += Duration::from_millis(*ms),
                 // Two on the same write add up.
                 Fault::StoreSlow { ms, .. } => longest[0] += ms,
                 Fault::StoreFails { times, .. } => fails += times,
@@ -48,6 +48,8 @@ impl Bounds {
                 | Fault::ExitUnknown { .. }
                 | Fault::Gap { .. }
                 | Fault::Orphan { .. }
+                | Fault::Wall { .. }
+                | Fault::Crash { .. }
                 | Fault::Signal { .. } => {}
             }
         }
@@ -96,7 +98,7 @@ impl Bounds {
     }
 
     /// When a drain stops waiting.
-    fn drain_end(&self, facts: &Facts) -> Option<Instant> {
+    pub(super) fn drain_end(&self, facts: &Facts) -> Option<Instant> {
         let first = *self.interrupts.first()?;
         let timeout = first + Duration::from_millis(facts.plan.knobs.drain_ms);
         Some(self.interrupts.get(1).map_or(timeout, |second| timeout.min(*second)))

@@ -12,6 +12,9 @@
 //! | `queue` | who waits for a permit begins in order, and nobody overtakes |
 //! | `shown` | a snapshot lists exactly the runs that are not over |
 //! | `permits` | limits are never passed, and refuse only who is over them |
+//! | `usage` | tokens and money are those that were reported, and a subtree's sum is the sum |
+//! | `plan` | a plan's items are what calls and the ends of runs made of them |
+//! | `rest` | once nothing goes wrong any more all comes to rest; nothing outlives a daemon that was killed |
 //! | `bounds` | how long anything may take; signals have a reason; timers move; rest comes |
 
 mod answers;
@@ -19,11 +22,14 @@ mod bounds;
 mod facts;
 mod ownership;
 mod permits;
+mod plan;
 mod prompts;
 mod queue;
 mod records;
+mod rest;
 mod shown;
 mod turns;
+mod usage;
 
 use crate::sim::kernel::Kernel;
 use crate::sim::plan::Plan;
@@ -124,7 +130,8 @@ impl Oracles {
         self.check(now, verdict);
         match action {
             Action::Persist { record, seq } => {
-                let verdict = records::judge(&self.facts, &self.bounds, now, record, *seq);
+                let verdict = records::judge(&self.facts, &self.bounds, now, record, *seq)
+                    .and_then(|()| usage::judge_record(&mut self.facts, record));
                 self.check(now, verdict);
                 let verdict = self.permits.persisted(&self.facts, now, record);
                 self.check(now, verdict);
@@ -145,10 +152,11 @@ impl Oracles {
                 let verdict = prompts::judge_delivery(&mut self.facts, now, *prompt, result);
                 self.check(now, verdict);
             }
-            Action::Exit { interrupted, leaked, .. } => {
+            Action::Exit { interrupted, leaked, usage, costliest } => {
                 self.exited = true;
                 let verdict = bounds::judge_exit(&self.facts, &self.bounds, kernel, *interrupted, *leaked)
                     .and_then(|()| records::judge_exit(&self.facts))
+                    .and_then(|()| usage::judge_exit(&self.facts, usage, *costliest))
                     .and_then(|()| prompts::judge_exit(&self.facts, &self.bounds, *interrupted));
                 self.check(now, verdict);
             }
@@ -204,6 +212,7 @@ impl Oracles {
             .and_then(|()| prompts::judge_notes(&mut self.facts, &self.bounds, now))
             .and_then(|()| permits::judge_live(&self.facts, kernel))
             .and_then(|()| self.permits.judge_time(&self.facts, &self.bounds, now))
+            .and_then(|()| rest::judge_time(&self.facts, &self.bounds, now))
             .and_then(|()| self.bounds.orphans(&self.facts, now, kernel));
         self.check(now, verdict);
     }
@@ -237,10 +246,21 @@ impl Oracles {
         self.break_rule("a child is sent what it can use", now, format!("{node} got {what}"));
     }
 
+    /// The daemon was killed: nothing is asked of it any more.
+    pub(crate) fn crashed(&mut self) {
+        self.exited = true;
+    }
+
     /// It goes on for ever, or stops short.
     pub(crate) fn never_rests(&mut self, now: Instant, how: &str) {
         let seen = format!("{how}; {}", self.facts.unfinished());
         self.break_rule("everything comes to rest", now, seen);
+    }
+
+    /// The daemon was killed at `at`, and the time that something of it may live is over.
+    pub(crate) fn after_crash(&mut self, at: Instant, now: Instant, kernel: &Kernel) {
+        let verdict = rest::judge_crash(&self.bounds, at, kernel);
+        self.check(now, verdict);
     }
 
     /// The life is over.

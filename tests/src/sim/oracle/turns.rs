@@ -2,7 +2,7 @@
 //! never will (S6.3); steers are handed on once and in order (S6.9); a retirement ends with the turn in hand (S6.5).
 
 use super::answers::holds_token;
-use super::facts::{Facts, Message, Node, Request, Run, Steer, TurnSeen, name};
+use super::facts::{Facts, Message, Node, Request, Run, TurnSeen, name};
 use super::{Verdict, unless};
 use crate::sim::program::token_of;
 use agentd_core::id::NodeId;
@@ -71,21 +71,19 @@ fn message(facts: &mut Facts, now: Instant, node: NodeId, text: &Text) -> Verdic
     unless(talk.in_hand.is_none(), ONE, || {
         format!("{who} is handed {} in the turn of {:?}", text.id, talk.in_hand)
     })?;
-    let skipped = talk.messages.iter().find(|(id, m)| **id < text.id && m.waits()).map(|(id, _)| *id);
+    let skipped = talk.first_waiting().filter(|id| *id < text.id);
     unless(text.id > talk.last_handed && skipped.is_none(), ORDER, || {
         format!("{who} is handed {} after {}, {skipped:?} waits", text.id, talk.last_handed)
     })?;
-    let message = talk.messages.entry(text.id).or_default();
+    let none = Message::default();
+    let message = talk.messages.get(&text.id).unwrap_or(&none);
     unless(message.dropped.is_none(), NEVER, || {
         format!("{who}: {} was dropped and is handed over", text.id)
     })?;
     unless(!message.accepted || message.text == text.text, TAKEN, || {
         format!("{who}: {} says {:?} for {:?}", text.id, text.text, message.text)
     })?;
-    message.text.clone_from(&text.text);
-    message.handed = true;
-    talk.in_hand = Some(text.id);
-    talk.last_handed = text.id;
+    talk.hand(text.id, &text.text);
     Ok(())
 }
 
@@ -98,16 +96,11 @@ fn steer(facts: &mut Facts, node: NodeId, text: &Text) -> Verdict {
     unless(text.id > run.talk.last_steer, ORDER, || {
         format!("{who} gets steer {} after {}", text.id, run.talk.last_steer)
     })?;
-    run.talk.last_steer = text.id;
-    let steer = run
-        .talk
-        .steers
-        .entry(text.id)
-        .or_insert_with(|| Steer { text: text.text.clone(), ..Steer::default() });
+    let steer = run.talk.steer(text.id, &text.text);
     unless(steer.text == text.text, TAKEN, || {
         format!("{who}: steer {} says {:?} for {:?}", text.id, text.text, steer.text)
     })?;
-    steer.sent = true;
+    run.talk.steer_sent(text.id);
     Ok(())
 }
 
@@ -135,10 +128,8 @@ pub(super) fn judge_note(facts: &mut Facts, now: Instant, note: &Note) -> Verdic
         if silent > 0 && !run.talk.messages.contains_key(&id) {
             continue;
         }
-        let Some(message) = run.talk.messages.get_mut(&id).filter(|m| m.waits()) else {
-            return Err((NEVER, format!("{who}: {id} is dropped and does not wait")));
-        };
-        message.dropped = Some(now);
+        let waited = run.talk.give_up(id, now);
+        unless(waited, NEVER, || format!("{who}: {id} is dropped and does not wait"))?;
     }
     Ok(())
 }
@@ -179,11 +170,7 @@ pub(super) fn judge_answer(
         "subagent.steer" => {
             unless(run.terminal.is_none(), GRANTED, || seen.clone())?;
             let steer = value["steer_id"].as_u64().unwrap_or_default();
-            let known = run
-                .talk
-                .steers
-                .entry(steer)
-                .or_insert_with(|| Steer { text: text.clone(), ..Steer::default() });
+            let known = run.talk.steer(steer, &text);
             let same = known.text == text && (known.sent || !has_frame);
             unless(same, TAKEN, || seen.clone())?;
             let out = run.talk.steers_out();
@@ -205,12 +192,12 @@ fn sent(run: &mut Run, id: u64, text: &str, queued: u64, silent: usize) -> Verdi
     let above = run.talk.messages.last_key_value().map_or(1, |(last, _)| *last);
     let handed = run.talk.messages.get(&id).is_some_and(|m| m.handed);
     unless(handed || id > above.max(1), ORDER, || format!("{who} takes {id} after {above}"))?;
-    let message = run.talk.messages.entry(id).or_default();
+    let none = Message::default();
+    let message = run.talk.messages.get(&id).unwrap_or(&none);
     unless(!message.accepted && (!handed || message.text == text), TAKEN, || {
         format!("{who}: {id} says {:?} for {text:?}", message.text)
     })?;
-    message.accepted = true;
-    text.clone_into(&mut message.text);
+    run.talk.accept(id, text);
     let waiting = run.talk.waiting();
     unless(waiting <= WARM_QUEUE, "a queue has a bound", || format!("{waiting} messages wait for {who}"))?;
     unless((waiting..=waiting + silent).contains(&(queued as usize)), "an answer counts what waits", || {
@@ -322,7 +309,7 @@ pub(super) fn judge_settled(facts: &mut Facts, now: Instant) -> Verdict {
         unless(!(idle && talk.waiting() > 0), TAKEN, || {
             format!("{} is idle and {} messages wait", who(), talk.waiting())
         })?;
-        let unsent = talk.steers.iter().find(|(_, s)| !s.sent).map(|(id, _)| *id);
+        let unsent = talk.first_unsent();
         unless(unsent.is_none(), TAKEN, || format!("{} was never sent steer {unsent:?}", who()))?;
         unless(!talk.finish_owed || talk.finish_sent.is_some(), TAKEN, || {
             format!("{} has no finish", who())

@@ -20,6 +20,13 @@ pub enum Fault {
         /// Which.
         nth: u32,
     },
+    /// The n-th process dies between its fork and its exec: a pid was taken, and nobody came of it.
+    ExecFails {
+        /// Which.
+        nth: u32,
+        /// How long the pid is gone.
+        ms: u64,
+    },
     /// The n-th `Spawn` takes this long to be answered.
     SpawnSlow {
         /// Which.
@@ -72,6 +79,18 @@ pub enum Fault {
         ms: u64,
         /// The whole machine slept: nobody else got on meanwhile.
         machine: bool,
+    },
+    /// Somebody sets the wall clock.
+    Wall {
+        /// When.
+        at_ms: u64,
+        /// By how much, forth or back.
+        by_ms: i64,
+    },
+    /// The daemon is killed as it is about to perform this action, counted from 0. Nothing of it may be left.
+    Crash {
+        /// Which action.
+        at_action: u64,
     },
     /// A stranger's orphan lands on the supervisor and ends there.
     Orphan {

@@ -70,6 +70,25 @@ pub enum Step {
         #[serde(default)]
         only: bool,
     },
+    /// Calls `plan.create` with so many items.
+    Plan(u32),
+    /// Calls `plan.update`.
+    Item {
+        /// Which.
+        item: u32,
+        /// `bind`: to `sub-<n>`.
+        #[serde(default)]
+        bind: Option<u64>,
+        /// `status`.
+        #[serde(default)]
+        status: Option<ItemStatus>,
+    },
+    /// Calls `plan.get`.
+    ShowPlan,
+    /// Calls `status`.
+    Overview,
+    /// Says that a model call is in flight, and what it has sent; the next progress may tell what it used.
+    Think,
     /// Calls a tool the supervisor does not have.
     Nonsense,
     /// Waits until every call is answered.
@@ -105,6 +124,44 @@ pub enum Step {
     Die(i32),
 }
 
+impl Step {
+    /// What no process does once everything is well.
+    pub(crate) fn is_wrong(&self) -> bool {
+        match self {
+            Step::Hang
+            | Step::Stopped
+            | Step::Rubbish(_)
+            | Step::CloseStdout
+            | Step::Exit(_)
+            | Step::Die(_)
+            | Step::Finish { exit_ms: None, .. } => true,
+            Step::Wait(_)
+            | Step::Say(_)
+            | Step::Run { .. }
+            | Step::Await { .. }
+            | Step::Send { .. }
+            | Step::Steer { .. }
+            | Step::Hurry(_)
+            | Step::Retire(_)
+            | Step::Status(_)
+            | Step::List
+            | Step::Kill { .. }
+            | Step::Plan(_)
+            | Step::Item { .. }
+            | Step::ShowPlan
+            | Step::Overview
+            | Step::Think
+            | Step::Nonsense
+            | Step::Collect
+            | Step::Mutter(_)
+            | Step::Fork(_)
+            | Step::Finish { .. }
+            | Step::EndTurn(_)
+            | Step::Fail => false,
+        }
+    }
+}
+
 fn at_once() -> Option<u64> {
     Some(0)
 }
@@ -121,6 +178,35 @@ pub enum TurnEnd {
     Twice,
     /// The end of another turn is told.
     Other,
+}
+
+/// How far an item of a plan is said to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ItemStatus {
+    /// Not begun.
+    Pending,
+    /// Begun.
+    InProgress,
+    /// Done.
+    Done,
+    /// Cannot go on.
+    Blocked,
+    /// Left out.
+    Skipped,
+}
+
+impl ItemStatus {
+    /// As the call spells it.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            ItemStatus::Pending => "pending",
+            ItemStatus::InProgress => "in_progress",
+            ItemStatus::Done => "done",
+            ItemStatus::Blocked => "blocked",
+            ItemStatus::Skipped => "skipped",
+        }
+    }
 }
 
 /// The modes a call can ask for.

@@ -57,8 +57,12 @@ pub(crate) struct Program {
     terminating: Option<Instant>,
     calls: u64,
     open: BTreeSet<u64>,
+    /// Model calls it reported.
+    used: u64,
     ended: bool,
     turns: Turns,
+    /// It began when nothing went wrong any more.
+    is_well: bool,
     decoder: DownDecoder,
     encoder: Encoder,
     /// Its first frame could not be made.
@@ -84,8 +88,10 @@ impl Program {
             terminating: None,
             calls: 0,
             open: BTreeSet::new(),
+            used: 0,
             ended: false,
             turns: Turns::default(),
+            is_well: false,
             decoder: DownDecoder::new(),
             encoder: Encoder::new(),
             unspoken: false,
@@ -191,7 +197,10 @@ impl Program {
     }
 
     fn nature(&self) -> Nature {
-        self.script_of().map(|s| s.nature.clone()).unwrap_or_default()
+        match self.script_of() {
+            Some(script) if !self.is_well => script.nature.clone(),
+            Some(_) | None => Nature::default(),
+        }
     }
 
     fn script_of(&self) -> Option<&Script> {
@@ -232,6 +241,7 @@ impl Program {
             return self.complain(format!("an instruction nobody gave: {:?}", spawn.instruction));
         };
         self.script = Some(script);
+        self.is_well = self.plan.is_healed(now);
         self.token = token;
         self.turns = Turns::begun(spawn.mode == Mode::Warm);
         self.phase = match self.nature().ready {
@@ -274,6 +284,9 @@ impl Program {
         let at = self.step;
         let step = self.steps().and_then(|steps| steps.get(at)).cloned();
         self.step += 1;
+        if self.is_well && step.as_ref().is_some_and(Step::is_wrong) {
+            return;
+        }
         let last = match self.turns.in_hand() {
             Some(_) => Step::EndTurn(TurnEnd::With(Answer::Text)),
             None => Step::Finish { answer: Answer::Text, exit_ms: Some(0) },
@@ -299,6 +312,13 @@ impl Program {
             Step::Kill { handle, only } => {
                 self.ask_about("subagent.kill", at, speak::kill_args(handle, only));
             }
+            Step::Plan(items) => self.ask_about("plan.create", at, speak::plan_args(items)),
+            Step::Item { item, bind, status } => {
+                self.ask_about("plan.update", at, speak::item_args(item, bind, status));
+            }
+            Step::ShowPlan => self.ask_about("plan.get", at, serde_json::json!({})),
+            Step::Overview => self.ask_about("status", at, serde_json::json!({})),
+            Step::Think => self.think(),
             Step::Nonsense => self.ask_about("subagent.clone", at, serde_json::json!({})),
             Step::Collect => {
                 self.collecting = true;

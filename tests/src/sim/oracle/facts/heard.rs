@@ -1,6 +1,6 @@
 //! What children say and are told, frame by frame, and what that means for others: who is doomed, whose turn is over.
 
-use super::{Ask, Facts, Run};
+use super::{Ask, Facts, Run, Spent};
 use crate::sim::oracle::Verdict;
 use agentd_core::id::{NodeId, RunId};
 use agentd_core::time::Instant;
@@ -52,6 +52,9 @@ impl Facts {
         if self.node(id).broken.is_some() {
             return;
         }
+        let priced = self.plan.knobs.priced;
+        self.heard_from = Some(id);
+        self.spent.entry(id).or_insert_with(|| Spent::new(priced)).heard(up);
         match up {
             Up::Turn(turn) => self.turn_told(now, id, turn),
             Up::Ack(ack) => {

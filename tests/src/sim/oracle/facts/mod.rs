@@ -3,15 +3,20 @@
 
 mod heard;
 mod node;
+mod plan;
 mod prompts;
 mod run;
+mod spent;
 mod talk;
 
 pub(super) use node::{Ask, Node, Request};
+pub(super) use plan::PlanSeen;
 pub(super) use prompts::{Prompt, Prompts};
 pub(super) use run::{Intent, Run};
-pub(super) use talk::{Message, Steer, Talk, TurnSeen};
+pub(super) use spent::Spent;
+pub(super) use talk::{Message, Talk, TurnSeen};
 
+use super::usage;
 use crate::sim::plan::Plan;
 use agentd_core::action::Action;
 use agentd_core::event::{Event, SupervisorSignal};
@@ -30,6 +35,12 @@ pub(super) struct Facts {
     pub(super) nodes: BTreeMap<NodeId, Node>,
     pub(super) runs: BTreeMap<RunId, Run>,
     pub(super) handles: BTreeMap<Handle, RunId>,
+    /// Whom each run delegated to.
+    pub(super) children: BTreeMap<RunId, Vec<RunId>>,
+    /// What each process that was heard has used.
+    pub(super) spent: BTreeMap<NodeId, Spent>,
+    /// The conversation's plan.
+    pub(super) plan_seen: Option<PlanSeen>,
     pub(super) root: Option<RunId>,
     /// The conversation has its answer: nobody waits for detached runs for ever.
     pub(super) delivered: Option<Instant>,
@@ -43,6 +54,8 @@ pub(super) struct Facts {
     /// What each `Persist` was of, and whether it was terminal.
     persists: BTreeMap<u64, (RunId, bool)>,
     pub(super) last_seq: Option<u64>,
+    /// Whose frames the last event brought.
+    heard_from: Option<NodeId>,
 }
 
 impl Facts {
@@ -52,6 +65,9 @@ impl Facts {
             nodes: BTreeMap::new(),
             runs: BTreeMap::new(),
             handles: BTreeMap::new(),
+            children: BTreeMap::new(),
+            spent: BTreeMap::new(),
+            plan_seen: None,
             root: None,
             delivered: None,
             gaps: Duration::ZERO,
@@ -60,6 +76,7 @@ impl Facts {
             prompts: Prompts::default(),
             persists: BTreeMap::new(),
             last_seq: None,
+            heard_from: None,
         }
     }
 
@@ -70,7 +87,7 @@ impl Facts {
     /// The shortest silence that can count as no pong: the last one may be as old as a ping that was late.
     pub(super) fn shortest_silence_ms(&self) -> u64 {
         let knobs = &self.plan.knobs;
-        knobs.pong_ms.saturating_sub(knobs.ping_ms + 4 * knobs.jitter_ms + 50)
+        knobs.pong_ms.saturating_sub(knobs.ping_ms + 4 * knobs.notice_ms() + 50)
     }
 
     /// How long the daemon has had, since it knows of a node's exit, to read what it wrote.
@@ -137,6 +154,11 @@ impl Facts {
     }
 
     pub(super) fn fed(&mut self, now: Instant, event: &Event) {
+        if let Some(node) = self.heard_from.take()
+            && let Some(spent) = self.spent.get_mut(&node)
+        {
+            spent.settle();
+        }
         match event {
             Event::ChildSpawned { node, .. } => {
                 let node = self.node(*node);
@@ -209,6 +231,18 @@ impl Facts {
         if terminal && (stored || !retryable) && run.settled.is_none() {
             run.settled = Some(now);
             self.owe_note(id);
+            self.end_is_told(id);
+        }
+    }
+
+    /// A run's end is durable: every reader is told these sums from now on, and the plan's items settle.
+    fn end_is_told(&mut self, id: RunId) {
+        let (sum, vague) = usage::of(self, id);
+        let Some(run) = self.runs.get_mut(&id) else { return };
+        run.told = Some(sum);
+        run.told_vaguely = vague;
+        if let (Some(handle), Some(plan)) = (run.record.handle, &mut self.plan_seen) {
+            plan.settle(handle, run.plan_cause());
         }
     }
 
@@ -297,8 +331,14 @@ impl Facts {
         // The read that brought its call may have brought its kill as well.
         let text = record.handle.map(|h| h.to_string());
         let new = !self.runs.contains_key(&id);
+        if let Some(parent) = record.parent.filter(|_| new) {
+            self.children.entry(parent).or_default().push(id);
+        }
         let run = self.runs.entry(id).or_insert_with(|| Run {
             record: record.clone(),
+            admitted: now,
+            told: None,
+            told_vaguely: false,
             stored: false,
             store_failed: false,
             unsaved: None,
