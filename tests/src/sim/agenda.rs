@@ -2,7 +2,7 @@
 //! (bytes of one pipe, answers of the store); things of different streams overtake each other freely.
 
 use agentd_core::time::{Duration, Instant};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Things that keep their order among themselves; the number tells streams of one kind apart.
 pub(crate) type Stream = (Lane, u64);
@@ -107,16 +107,25 @@ impl<T> Agenda<T> {
 
     /// The first thing of every stream that happens no later than `until`, in order.
     pub(crate) fn heads(&self, until: Instant) -> Vec<Stream> {
-        let mut seen: Vec<Stream> = Vec::new();
-        for ((at, _), (stream, _)) in &self.items {
-            if *at > until {
-                break;
-            }
-            if !seen.contains(stream) {
-                seen.push(*stream);
+        let mut seen = BTreeSet::new();
+        let due = self.items.iter().take_while(|((at, _), _)| *at <= until);
+        due.filter(|(_, (stream, _))| seen.insert(*stream)).map(|(_, (stream, _))| *stream).collect()
+    }
+
+    /// Takes the first thing of one of the streams that come first at the next instant; `luck` says of which, given how
+    /// many there are.
+    pub(crate) fn pop_by_luck(&mut self, luck: impl FnOnce(usize) -> usize) -> Option<(Instant, Stream, T)> {
+        /// Enough to mix what is learned at once, however much that is.
+        const LOOK: usize = 64;
+        let first = self.next_at()?;
+        let mut heads: Vec<(Stream, (Instant, u64))> = Vec::new();
+        for (key, (stream, _)) in self.items.iter().take(LOOK).take_while(|((at, _), _)| *at == first) {
+            if heads.iter().all(|(known, _)| known != stream) {
+                heads.push((*stream, *key));
             }
         }
-        seen
+        let (_, key) = heads.get(luck(heads.len())).copied().or_else(|| heads.first().copied())?;
+        self.items.remove(&key).map(|(stream, item)| (key.0, stream, item))
     }
 
     /// Takes the first thing of `stream`.

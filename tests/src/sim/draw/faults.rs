@@ -2,18 +2,19 @@
 
 use super::Draw;
 use super::swarm::Trouble;
-use crate::sim::plan::{Fault, Interrupt, Knobs};
+use crate::sim::plan::{Act, Fault, Interrupt, Knobs};
 
 /// A kind of fault, and how one is drawn.
 type Kind = (Trouble, fn(&mut Draw, &Knobs) -> Fault);
 
-const KINDS: [Kind; 6] = [
+const KINDS: [Kind; 7] = [
     (Trouble::Forks, Draw::fork),
     (Trouble::Store, Draw::store),
     (Trouble::Lateness, Draw::late),
     (Trouble::Gaps, Draw::gap),
     (Trouble::Wall, Draw::wall),
     (Trouble::Orphans, Draw::orphan),
+    (Trouble::Operators, Draw::operator),
 ];
 
 impl Draw {
@@ -55,7 +56,8 @@ impl Draw {
 
     fn fork(&mut self, _: &Knobs) -> Fault {
         let nth = self.rng.below(9) as u32;
-        match self.rng.below(7) {
+        match self.rng.below(8) {
+            7 => Fault::KillAll { at_ms: self.pick(&[3, 60, 900, 5_000]) },
             0 => Fault::SpawnFrameFails { nth },
             1 => Fault::Stillborn { nth },
             2 => Fault::ExecFails { nth, ms: self.pick(&[0, 1, 30]) },
@@ -99,5 +101,17 @@ impl Draw {
 
     fn orphan(&mut self, _: &Knobs) -> Fault {
         Fault::Orphan { at_ms: self.pick(&[1, 400, 4_000]) }
+    }
+
+    fn operator(&mut self, knobs: &Knobs) -> Fault {
+        let act = match self.rng.below(8) {
+            0 | 1 => Act::Kill { only: self.one_in(4) },
+            2..=4 => Act::Pause { ms: self.pick(&[0, 30, 900, 5_000, 2 * knobs.progress_ms]) },
+            5 => Act::Status,
+            6 => Act::Await { ms: self.pick(&[0, 300, 20_000]) },
+            _ => Act::Nonsense,
+        };
+        let at_ms = self.pick(&[0, 3, 20, 150, 900, 4_000]);
+        Fault::Operator { at_ms, handle: 1 + self.rng.below(4), act }
     }
 }

@@ -3,8 +3,8 @@
 use super::Draw;
 use super::swarm::Trouble;
 use crate::sim::plan::{
-    Answer, Flaw, ItemStatus, Knobs, Mode, Nature, Offspring, OnCancel, OnTerm, OnTurnCancel, Rank, Readiness, Rubbish,
-    Script, Step, TurnEnd,
+    Answer, Flaw, ItemStatus, Knobs, Mode, Nature, Offspring, OnCancel, OnTerm, OnTurnCancel, Rank,
+    Readiness, Rubbish, Script, Step, TurnEnd,
 };
 
 impl Draw {
@@ -99,7 +99,11 @@ impl Draw {
         } else if self.one_in(2) {
             steps.push(self.ending());
         }
-        let nature = if temper > 0 && self.has(Trouble::Natures) && !self.one_in(3) { self.nature(knobs) } else { Nature::default() };
+        let nature = if temper > 0 && self.has(Trouble::Natures) && !self.one_in(3) {
+            self.nature(knobs)
+        } else {
+            Nature::default()
+        };
         Script { nature, steps, turns, between }
     }
 

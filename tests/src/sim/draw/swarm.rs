@@ -34,6 +34,8 @@ pub(super) enum Trouble {
     Offspring,
     /// Kills by other runs.
     Kills,
+    /// Operators that kill, pause and look.
+    Operators,
     /// Warm runs and what is said to them.
     Talk,
     /// Waiting for others.

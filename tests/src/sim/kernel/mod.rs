@@ -76,6 +76,7 @@ pub(crate) struct Ended {
 }
 
 /// The machine.
+#[derive(Debug)]
 pub(crate) struct Kernel {
     processes: BTreeMap<Serial, Process>,
     nodes: BTreeMap<NodeId, Serial>,

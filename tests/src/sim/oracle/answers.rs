@@ -38,12 +38,7 @@ pub(super) fn judge(facts: &mut Facts, now: Instant, node: NodeId, answer: &Tool
     }
     match request.name.as_str() {
         "subagent.run" => run(facts, node, request, &value)?,
-        "subagent.await" | "subagent.status" => {
-            for object in objects(&value) {
-                same_as_record(facts, object)?;
-                same_sums(facts, object)?;
-            }
-        }
+        "subagent.await" | "subagent.status" => same_objects(facts, &value)?,
         // A list shows how things stand: what is told late is counted.
         "subagent.list" => objects(&value).into_iter().try_for_each(|o| same_as_record(facts, o))?,
         "subagent.kill" => kill(facts, request, answer.error)?,
@@ -146,6 +141,15 @@ fn same_as_record(facts: &Facts, object: &Value) -> Verdict {
         format!("{handle}: {:.80} for {:.80}", object["result"].to_string(), terminal.result)
     })?;
     took(run, object)
+}
+
+/// Every run's object in an answer is its record's.
+pub(super) fn same_objects(facts: &Facts, value: &Value) -> Verdict {
+    for object in objects(value) {
+        same_as_record(facts, object)?;
+        same_sums(facts, object)?;
+    }
+    Ok(())
 }
 
 /// An ended run's sums are the same for every reader.

@@ -3,7 +3,7 @@
 use super::facts::{Facts, Node};
 use super::{Misdeed, Verdict, unless};
 use crate::sim::kernel::{Kernel, Serial};
-use crate::sim::plan::{Fault, Plan};
+use crate::sim::plan::{Act, Fault, Plan};
 use agentd_core::action::Action;
 use agentd_core::event::SupervisorSignal;
 use agentd_core::id::NodeId;
@@ -35,12 +35,15 @@ impl Bounds {
         let mut fails = 0;
         for fault in &plan.faults {
             match fault {
-                Fault::SpawnSlow { ms, .. } | Fault::ExecFails { ms, .. } => faults += Duration::from_millis(*ms),
+                Fault::SpawnSlow { ms, .. } | Fault::ExecFails { ms, .. } => {
+                    faults += Duration::from_millis(*ms)
+                }
                 // Two on the same write add up.
                 Fault::StoreSlow { ms, .. } => longest[0] += ms,
                 Fault::StoreFails { times, .. } => fails += times,
                 Fault::ExitLate { ms, .. } => longest[2] = longest[2].max(*ms),
                 Fault::ReadLate { ms, .. } => longest[3] = longest[3].max(*ms),
+                Fault::Operator { act: Act::Pause { ms }, .. } => faults += Duration::from_millis(*ms),
                 Fault::SpawnFails { .. } => faults += Duration::from_millis(400),
                 Fault::Stillborn { .. }
                 | Fault::SpawnFrameFails { .. }
@@ -50,6 +53,8 @@ impl Bounds {
                 | Fault::Orphan { .. }
                 | Fault::Wall { .. }
                 | Fault::Crash { .. }
+                | Fault::KillAll { .. }
+                | Fault::Operator { .. }
                 | Fault::Signal { .. } => {}
             }
         }
@@ -132,15 +137,18 @@ pub(super) fn judge_signal(facts: &Facts, bounds: &Bounds, now: Instant, action:
     let knobs = &facts.plan.knobs;
     let past =
         |since: Option<Instant>, ms: u64| since.is_some_and(|at| now >= at + Duration::from_millis(ms));
+    // Paused time is nobody's fault (S6.9).
+    let judged = n.paused.is_none();
+    let paused_ms = u64::try_from(n.paused_for.as_millis()).unwrap_or(u64::MAX);
     let reason = past(n.cancelled, knobs.term_ms)
         || past(n.terminal.as_ref().map(|t| t.0), knobs.exit_ms)
-        || past(n.armed, n.deadline_ms + knobs.grace_ms)
+        || (judged && past(n.armed, n.deadline_ms + knobs.grace_ms + paused_ms))
         || past(n.turn_cancelled, knobs.term_ms)
         || n.frame_failed.is_some()
-        || (n.ready.is_none() && past(n.spawned, knobs.ready_ms))
+        || (judged && n.ready.is_none() && past(n.spawned, knobs.ready_ms + paused_ms))
         || n.broken.is_some()
         || n.write_failed
-        || silent(n, now, facts.shortest_silence_ms())
+        || (judged && silent(n, now, facts.shortest_silence_ms()))
         || facts.plan.scripts.iter().any(|s| s.nature.deaf)
         || bounds.drain_over(facts, now)
         || facts.run_of(*node).is_some_and(|run| {
@@ -155,7 +163,7 @@ pub(super) fn judge_signal(facts: &Facts, bounds: &Bounds, now: Instant, action:
 
 fn silent(node: &Node, now: Instant, ms: u64) -> bool {
     node.misdeeds.iter().any(|(at, what)| match what {
-        Misdeed::Silent => now >= *at + Duration::from_millis(ms),
+        Misdeed::Silent => now >= node.judged_from(*at) + Duration::from_millis(ms),
         Misdeed::ClosedStdout => true,
     })
 }
@@ -197,18 +205,22 @@ fn ends(facts: &Facts, bounds: &Bounds, id: NodeId, node: &Node) -> Vec<(&'stati
             ends.push((why, at + after + kill));
         }
     };
-    if node.ready.is_none() {
-        add("it was never ready", node.spawned, ms(knobs.ready_ms));
+    let judged = node.paused.is_none();
+    if node.ready.is_none() && judged {
+        add("it was never ready", node.spawned, ms(knobs.ready_ms) + node.paused_for);
     }
     add("it has said its last word", node.terminal.as_ref().map(|t| t.0), ms(knobs.exit_ms));
     add("it wrote what is no frame", node.broken, Duration::ZERO);
-    add("its hard deadline", node.armed, ms(node.deadline_ms + knobs.grace_ms));
+    if judged {
+        add("its hard deadline", node.armed, ms(node.deadline_ms + knobs.grace_ms) + node.paused_for);
+    }
     add("it was handed nothing", node.frame_failed, Duration::ZERO);
     let stuck = ms(knobs.progress_ms.max(knobs.pong_ms) + knobs.pong_ms + 2 * knobs.ping_ms);
-    for (at, what) in &node.misdeeds {
+    for (at, what) in node.misdeeds.iter().filter(|_| judged) {
+        let since = Some(node.judged_from(*at));
         match what {
-            Misdeed::Silent => add("it answers nothing", Some(*at), stuck),
-            Misdeed::ClosedStdout => add("it can say nothing", Some(*at), stuck),
+            Misdeed::Silent => add("it answers nothing", since, stuck),
+            Misdeed::ClosedStdout => add("it can say nothing", since, stuck),
         }
     }
     if let (Some(run), Some(spawned)) = (facts.run_of(id), node.spawned) {

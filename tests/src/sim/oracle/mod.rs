@@ -6,6 +6,7 @@
 //! | `facts` | none: what is known of every node, run and request |
 //! | `ownership` | nothing is signalled, swept, reaped or written to that is not ours; reap last |
 //! | `answers` | one answer per request, to the one that asked; no result but the record's |
+//! | `operators` | one answer per operator's call |
 //! | `records` | one outcome per run, with a cause; a terminal record stands; intent before effect |
 //! | `turns` | every message one turn or a word that it has none; steers, finish, retirement |
 //! | `prompts` | every prompt one answer; a daemon ends only by a drain |
@@ -20,6 +21,7 @@
 mod answers;
 mod bounds;
 mod facts;
+mod operators;
 mod ownership;
 mod permits;
 mod plan;
@@ -148,6 +150,10 @@ impl Oracles {
                 let verdict = turns::judge_note(&mut self.facts, now, note);
                 self.check(now, verdict);
             }
+            Action::Answer { call, error, value } => {
+                let verdict = operators::judge(&mut self.facts, *call, *error, value);
+                self.check(now, verdict);
+            }
             Action::Deliver { prompt, result, .. } => {
                 let verdict = prompts::judge_delivery(&mut self.facts, now, *prompt, result);
                 self.check(now, verdict);
@@ -156,6 +162,7 @@ impl Oracles {
                 self.exited = true;
                 let verdict = bounds::judge_exit(&self.facts, &self.bounds, kernel, *interrupted, *leaked)
                     .and_then(|()| records::judge_exit(&self.facts))
+                    .and_then(|()| operators::judge_exit(&self.facts))
                     .and_then(|()| usage::judge_exit(&self.facts, usage, *costliest))
                     .and_then(|()| prompts::judge_exit(&self.facts, &self.bounds, *interrupted));
                 self.check(now, verdict);
@@ -172,7 +179,6 @@ impl Oracles {
             | Action::Sweep { .. }
             | Action::Reap { .. }
             | Action::ReapOrphans
-            | Action::Answer { .. }
             | Action::CallHostTool(_)
             | Action::CancelHostTool { .. } => {}
         }
@@ -215,6 +221,7 @@ impl Oracles {
             .and_then(|()| prompts::judge_notes(&mut self.facts, &self.bounds, now))
             .and_then(|()| permits::judge_live(&self.facts, kernel))
             .and_then(|()| self.permits.judge_time(&self.facts, &self.bounds, now))
+            .and_then(|()| operators::judge_time(&self.facts, &self.bounds, now))
             .and_then(|()| rest::judge_time(&self.facts, &self.bounds, now))
             .and_then(|()| self.bounds.orphans(&self.facts, now, kernel));
         self.check(now, verdict);
@@ -242,6 +249,11 @@ impl Oracles {
         if length > END_OF_FILE_WAIT {
             self.facts.gaps += length;
         }
+    }
+
+    /// Something that was on its way came so much later, and nobody is to blame.
+    pub(crate) fn late(&mut self, by: Duration) {
+        self.bounds.gaps += by;
     }
 
     /// A program was sent something it never may be.

@@ -63,7 +63,7 @@ fn message(facts: &mut Facts, now: Instant, node: NodeId, text: &Text) -> Verdic
             unless(number > before, "prompts begin in order", || format!("{number} after {before}"))?;
         }
     }
-    facts.node(node).armed = Some(now);
+    facts.node(node).arm(now);
     let Some(run) = facts.run_of_mut(node) else { return Ok(()) };
     let who = name(&run.record);
     unless(run.record.mode == Mode::Warm || is_worker, GRANTED, || format!("{who} is not warm"))?;

@@ -109,6 +109,20 @@ pub enum Fault {
         /// When.
         at_ms: u64,
     },
+    /// Somebody kills every process that the daemon has made so far, the first aside, at one instant.
+    KillAll {
+        /// When.
+        at_ms: u64,
+    },
+    /// An operator calls for something about `sub-<n>`. Calls are named by their place among the faults.
+    Operator {
+        /// When.
+        at_ms: u64,
+        /// About whom.
+        handle: u64,
+        /// What.
+        act: Act,
+    },
     /// The supervisor gets a signal.
     Signal {
         /// When.
@@ -116,6 +130,31 @@ pub enum Fault {
         /// Which.
         signal: Interrupt,
     },
+}
+
+/// What an operator calls for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Act {
+    /// `subagent.kill`.
+    Kill {
+        /// `only`.
+        only: bool,
+    },
+    /// `subagent.pause`, and `subagent.resume` so many milliseconds later.
+    Pause {
+        /// How long.
+        ms: u64,
+    },
+    /// `subagent.status`.
+    Status,
+    /// `subagent.await`, for whom the operator waits no longer than this.
+    Await {
+        /// When it hangs up.
+        ms: u64,
+    },
+    /// A tool that operators do not have.
+    Nonsense,
 }
 
 /// Signals the supervisor gets.

@@ -4,7 +4,7 @@
 mod speak;
 mod turns;
 
-pub(crate) use speak::{instruction, token_of};
+pub(crate) use speak::{instruction, read_instruction, token_of};
 
 use crate::sim::plan::{Answer, Nature, Offspring, OnCancel, OnTerm, Plan, Readiness, Script, Step, TurnEnd};
 use agentd_core::event::Exit;
@@ -61,6 +61,8 @@ pub(crate) struct Program {
     used: u64,
     ended: bool,
     turns: Turns,
+    /// It takes no step until it may go on.
+    paused: bool,
     /// It began when nothing went wrong any more.
     is_well: bool,
     decoder: DownDecoder,
@@ -91,6 +93,7 @@ impl Program {
             used: 0,
             ended: false,
             turns: Turns::default(),
+            paused: false,
             is_well: false,
             decoder: DownDecoder::new(),
             encoder: Encoder::new(),
@@ -232,7 +235,8 @@ impl Program {
             Down::Message(message) => self.message(&message),
             Down::Steer(steer) => self.steered(&steer),
             Down::Finish(_) => self.turns.finish = self.has_work(),
-            Down::Pause(_) | Down::Resume(_) => {}
+            Down::Pause(_) => self.paused = true,
+            Down::Resume(_) => self.paused = false,
         }
     }
 
@@ -274,7 +278,7 @@ impl Program {
         }
         self.asleep = None;
         self.collecting = self.collecting && !self.open.is_empty();
-        self.collecting || self.is_at_rest()
+        self.collecting || self.paused || self.is_at_rest()
     }
 
     fn perform(&mut self, now: Instant, deeds: &mut Vec<Deed>) {

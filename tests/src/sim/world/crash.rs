@@ -18,9 +18,11 @@ impl World<'_> {
         let unborn = self.agenda.take_all(|due| match due {
             Due::Born(node, _) => Some(*node),
             Due::Notice(_) | Due::Read(_) | Due::Turn(_) | Due::Dies(..) | Due::Orphan => None,
-            Due::Gap { .. } | Due::Room(_) | Due::Wall(_) => None,
+            Due::Gap { .. } | Due::Room(_) | Due::Wall(_) | Due::KillAll => None,
         });
-        self.agenda.cancel(|due| due.is_the_daemons() || matches!(due, Due::Gap { .. } | Due::Orphan));
+        self.agenda.cancel(|due| {
+            due.is_the_daemons() || matches!(due, Due::Gap { .. } | Due::Orphan | Due::KillAll)
+        });
         let parent_death = self.plan.knobs.parent_death;
         let effects = self.kernel.lose_daemon(parent_death);
         self.follow(effects);

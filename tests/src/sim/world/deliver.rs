@@ -3,7 +3,7 @@
 use super::child::Child;
 use super::{Due, World};
 use crate::sim::agenda::Lane;
-use crate::sim::kernel::{Owner, Serial};
+use crate::sim::kernel::{Owner, SIGKILL, Serial};
 use crate::sim::oracle::Misdeed;
 use crate::sim::plan::{Fault, Offspring};
 use crate::sim::program::{Deed, Program};
@@ -29,6 +29,7 @@ impl World<'_> {
                 }
                 self.pump(node);
             }
+            Due::KillAll => self.kill_all(),
             Due::Wall(by_ms) => self.wall_ms = self.wall_ms.saturating_add(by_ms),
         }
     }
@@ -188,7 +189,7 @@ impl World<'_> {
                 self.oracles.misdeed(self.now, node, Misdeed::Silent);
             }
             Deed::Mutters(bytes) => {
-                for bytes in bytes.chunks(1 + self.plan.knobs.read * 64) {
+                for bytes in bytes.chunks(61 + self.plan.knobs.read * 64) {
                     let bytes = Bytes::from(bytes);
                     self.notice((Lane::Stderr, node.0), Event::ChildStderr { node, bytes });
                 }
@@ -218,6 +219,15 @@ impl World<'_> {
             Owner::Stranger | Owner::Foundling => {}
         }
         self.follow(ended.effects);
+    }
+
+    fn kill_all(&mut self) {
+        let nodes: Vec<NodeId> = self.children.iter().filter(|(_, c)| c.nth > 0).map(|(n, _)| *n).collect();
+        for node in nodes {
+            if let Some((serial, _)) = self.kernel.of(node) {
+                self.dies(serial, Exit::Signal(SIGKILL));
+            }
+        }
     }
 
     fn node_died(&mut self, node: NodeId, exit: Exit) {

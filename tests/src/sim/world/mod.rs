@@ -5,6 +5,7 @@ mod chance;
 mod child;
 mod crash;
 mod deliver;
+mod operator;
 mod perform;
 
 use crate::sim::agenda::{Agenda, Lane, Stream};
@@ -54,6 +55,8 @@ enum Due {
     Room(NodeId),
     /// The wall clock is set.
     Wall(i64),
+    /// Somebody kills all but the first.
+    KillAll,
 }
 
 /// How a life ended.
@@ -169,6 +172,9 @@ impl<'m> World<'m> {
 
     /// Puts a fault that has its time where it belongs; the others are met where they matter.
     fn schedule(&mut self, stream: Stream, fault: Fault) {
+        if let Fault::Operator { at_ms, handle, act } = fault {
+            return self.operator(stream, at_ms, handle, act);
+        }
         let at = |ms: u64| START + Duration::from_millis(ms);
         let (at, due) = match fault {
             Fault::Signal { at_ms, signal } => {
@@ -188,6 +194,7 @@ impl<'m> World<'m> {
             }
             Fault::Wall { at_ms, by_ms } => (at(at_ms), Due::Wall(by_ms)),
             Fault::Orphan { at_ms } => (at(at_ms), Due::Orphan),
+            Fault::KillAll { at_ms } => (at(at_ms), Due::KillAll),
             Fault::SpawnFails { .. }
             | Fault::SpawnFrameFails { .. }
             | Fault::ExecFails { .. }
@@ -198,6 +205,7 @@ impl<'m> World<'m> {
             | Fault::ExitLate { .. }
             | Fault::ReadLate { .. }
             | Fault::Crash { .. }
+            | Fault::Operator { .. }
             | Fault::ExitUnknown { .. } => return,
         };
         let is_asked_for = matches!(due, Due::Notice(_));
@@ -257,11 +265,9 @@ impl<'m> World<'m> {
     /// The next thing by time; by choice among all that is due within the same few milliseconds; or by luck among all
     /// that the driver learns in one turn.
     fn take(&mut self) -> Option<(Instant, Stream, Due)> {
-        let first = self.agenda.next_at()?;
         if self.choices.is_none() && self.plan.knobs.turn_ms > 0 {
-            let heads = self.agenda.heads(first);
-            let luck = self.chance.below((Lane::Order, 0), heads.len() as u64) as usize;
-            return self.agenda.pop_of(heads[luck]);
+            let chance = &mut self.chance;
+            return self.agenda.pop_by_luck(|ways| chance.below((Lane::Order, 0), ways as u64) as usize);
         }
         let taken = self.options.len();
         let Some(choice) = self.choices.as_ref().map(|c| c.get(taken).copied().unwrap_or(0)) else {
@@ -271,6 +277,7 @@ impl<'m> World<'m> {
         if self.spawns < 2 {
             return self.agenda.pop();
         }
+        let first = self.agenda.next_at()?;
         let heads = self.agenda.heads(first + Duration::from_millis(20));
         if heads.len() < 2 {
             return self.agenda.pop();
@@ -311,8 +318,12 @@ impl<'m> World<'m> {
             self.oracles.shown(self.now, &snapshot);
         }
         self.timer = deadline.map(|at| {
-            let at = at.max(self.now) + self.chance.delay((Lane::Timer, 0));
-            self.in_a_turn(at)
+            // A driver that looks around now and then looks at its timer each time.
+            let late = match self.plan.knobs.turn_ms {
+                0 => self.chance.delay((Lane::Timer, 0)),
+                _ => Duration::ZERO,
+            };
+            self.in_a_turn(at.max(self.now) + late)
         });
     }
 
@@ -349,7 +360,9 @@ impl Due {
     fn is_the_daemons(&self) -> bool {
         match self {
             Due::Notice(_) | Due::Read(_) | Due::Born(..) | Due::Room(_) => true,
-            Due::Turn(_) | Due::Dies(..) | Due::Orphan | Due::Gap { .. } | Due::Wall(_) => false,
+            Due::Turn(_) | Due::Dies(..) | Due::Orphan | Due::Gap { .. } | Due::Wall(_) | Due::KillAll => {
+                false
+            }
         }
     }
 }

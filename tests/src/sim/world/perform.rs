@@ -158,7 +158,9 @@ impl World<'_> {
         self.agenda.cancel(|due| match due {
             Due::Notice(event) => is_about(event, node),
             Due::Read(n) | Due::Turn(n) | Due::Room(n) => *n == node,
-            Due::Born(..) | Due::Dies(..) | Due::Orphan | Due::Gap { .. } | Due::Wall(_) => false,
+            Due::Born(..) | Due::Dies(..) | Due::Orphan | Due::Gap { .. } | Due::Wall(_) | Due::KillAll => {
+                false
+            }
         });
         self.notice((Lane::Life, node.0), Event::Reaped { node });
         if self.plan.knobs.strangers

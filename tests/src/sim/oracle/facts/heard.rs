@@ -182,6 +182,7 @@ impl Facts {
             }
         }
         for down in &said {
+            node.told(now, down);
             if let Down::Cancel(cancel) = down
                 && cancel.turn.is_none()
             {

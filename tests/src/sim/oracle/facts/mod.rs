@@ -19,15 +19,26 @@ pub(super) use talk::{Message, Talk, TurnSeen};
 use super::usage;
 use crate::sim::plan::Plan;
 use agentd_core::action::Action;
+use agentd_core::bytes::Json;
 use agentd_core::event::{Event, SupervisorSignal};
 use agentd_core::id::{Handle, NodeId, RunId};
 use agentd_core::record::{Record, Status};
 use agentd_core::time::{Duration, Instant};
-use agentd_core::wire::message::{Mode, Role};
+use agentd_core::wire::message::{Mode, Resume, Role};
 use agentd_core::wire::{Down, DownDecoder, Encoder};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+
+/// What an operator called for.
+pub(super) struct OperatorCall {
+    pub(super) at: Instant,
+    pub(super) tool: String,
+    /// About whom.
+    pub(super) handle: String,
+    pub(super) answered: bool,
+    pub(super) hung_up: bool,
+}
 
 /// See the module.
 pub(super) struct Facts {
@@ -41,6 +52,8 @@ pub(super) struct Facts {
     pub(super) spent: BTreeMap<NodeId, Spent>,
     /// The conversation's plan.
     pub(super) plan_seen: Option<PlanSeen>,
+    /// What operators called for.
+    pub(super) operator_calls: BTreeMap<u64, OperatorCall>,
     pub(super) root: Option<RunId>,
     /// The conversation has its answer: nobody waits for detached runs for ever.
     pub(super) delivered: Option<Instant>,
@@ -68,6 +81,7 @@ impl Facts {
             children: BTreeMap::new(),
             spent: BTreeMap::new(),
             plan_seen: None,
+            operator_calls: BTreeMap::new(),
             root: None,
             delivered: None,
             gaps: Duration::ZERO,
@@ -163,7 +177,7 @@ impl Facts {
             Event::ChildSpawned { node, .. } => {
                 let node = self.node(*node);
                 node.spawned = Some(now);
-                node.armed = Some(now);
+                node.arm(now);
             }
             Event::SpawnFailed { node, .. } => self.node(*node).spawn_failed = true,
             Event::ChildBytes { node, bytes } => self.read_up(now, *node, bytes),
@@ -204,9 +218,13 @@ impl Facts {
                 }
             }
             Event::TurnCancelled { prompt, .. } => self.prompt_cancelled(now, *prompt),
+            Event::OperatorCalled { call, tool, args } => self.operator_called(now, *call, tool, args),
+            Event::OperatorHungUp { call } => {
+                if let Some(call) = self.operator_calls.get_mut(call) {
+                    call.hung_up = true;
+                }
+            }
             Event::Signalled { .. }
-            | Event::OperatorCalled { .. }
-            | Event::OperatorHungUp { .. }
             | Event::HostToolAnswered { .. }
             | Event::Seeded { .. }
             | Event::Tick
@@ -218,6 +236,16 @@ impl Facts {
     /// Whether a signal asks for the end: a hang-up does only where the terminal's end is the run's.
     pub(super) fn stops(&self, signal: SupervisorSignal) -> bool {
         signal != SupervisorSignal::Hup || self.plan.knobs.one_shot
+    }
+
+    fn operator_called(&mut self, now: Instant, call: u64, tool: &str, args: &Json) {
+        let args = args.parse().unwrap_or(Value::Null);
+        let handle = args["handle"].as_str().unwrap_or_default().to_owned();
+        if tool == "subagent.kill" {
+            self.asked(now, &Ask::Kill { handle: handle.clone(), only: args["only"] == Value::Bool(true) });
+        }
+        let asked = OperatorCall { at: now, tool: tool.to_owned(), handle, answered: false, hung_up: false };
+        self.operator_calls.insert(call, asked);
     }
 
     fn answered(&mut self, now: Instant, seq: u64, stored: bool, retryable: bool) {
@@ -290,8 +318,9 @@ impl Facts {
                 node.first_frame = true;
                 node.offered = payload.0.own_tools.iter().map(|tool| tool.name.clone()).collect();
                 node.deadline_ms = payload.0.limits.deadline_ms;
+                // The frames after the first are read. What the first one says is known; any frame stands for it.
                 let mut decoder = DownDecoder::new();
-                if let Ok(frame) = Encoder::new().encode_down(&Down::Spawn(payload.0.clone())) {
+                if let Ok(frame) = Encoder::new().encode_down(&Down::Resume(Resume {})) {
                     decoder.push(&frame);
                     while decoder.next().is_some() {}
                 }
