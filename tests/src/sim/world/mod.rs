@@ -250,6 +250,7 @@ impl<'m> World<'m> {
         let Some((at, stream, due)) = next else {
             self.now = self.now.max(timer.unwrap_or(self.now));
             self.feed(Event::Tick);
+            self.oracles.look(self.now, &self.kernel);
             return true;
         };
         if due.is_the_daemons() && at < self.stopped_until {
