@@ -216,7 +216,7 @@ impl<'a, M: Machine + Debug> Table<'a, M> {
         let Some(node) = self.spawns.pop_front() else { return };
         let Some((_, pid)) = self.kernel.spawn(node, 0) else { return };
         self.puppet(node);
-        self.oracles.born(self.now, node);
+        self.oracles.born(self.now, node, &self.kernel);
         self.feed(Event::ChildSpawned { node, pid });
     }
 

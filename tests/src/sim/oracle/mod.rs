@@ -81,7 +81,12 @@ pub(crate) struct Oracles {
     bounds: bounds::Bounds,
     violation: Option<Violation>,
     exited: bool,
+    /// When it was last looked for what is overdue.
+    looked: Instant,
 }
+
+/// How long nobody looks for what is overdue after it was looked for: nothing has a bound as short as this.
+const LOOK_AGAIN: Duration = Duration::from_millis(2);
 
 impl Oracles {
     pub(crate) fn new(plan: Arc<Plan>) -> Oracles {
@@ -91,6 +96,7 @@ impl Oracles {
             facts: Facts::new(plan),
             violation: None,
             exited: false,
+            looked: Instant::ZERO,
         }
     }
 
@@ -212,14 +218,14 @@ impl Oracles {
 
     /// Something happened: is anything overdue?
     pub(crate) fn look(&mut self, now: Instant, kernel: &Kernel) {
-        if self.violation.is_some() || self.exited {
+        if self.violation.is_some() || self.exited || now < self.looked + LOOK_AGAIN {
             return;
         }
+        self.looked = now;
         let verdict = bounds::judge_time(&self.facts, &self.bounds, now, kernel)
             .and_then(|()| answers::judge_time(&self.facts, &self.bounds, now))
             .and_then(|()| prompts::judge_time(&self.facts, &self.bounds, now))
             .and_then(|()| prompts::judge_notes(&mut self.facts, &self.bounds, now))
-            .and_then(|()| permits::judge_live(&self.facts, kernel))
             .and_then(|()| self.permits.judge_time(&self.facts, &self.bounds, now))
             .and_then(|()| operators::judge_time(&self.facts, &self.bounds, now))
             .and_then(|()| rest::judge_time(&self.facts, &self.bounds, now))
@@ -228,8 +234,10 @@ impl Oracles {
     }
 
     /// A node's process exists.
-    pub(crate) fn born(&mut self, now: Instant, node: NodeId) {
+    pub(crate) fn born(&mut self, now: Instant, node: NodeId, kernel: &Kernel) {
         self.facts.node(node).born = Some(now);
+        let verdict = permits::judge_live(&self.facts, kernel);
+        self.check(now, verdict);
     }
 
     /// A node's process has ended.

@@ -5,13 +5,14 @@ use super::answers::holds_token;
 use super::facts::{Facts, Message, Node, Request, Run, TurnSeen, name};
 use super::{Verdict, unless};
 use crate::sim::program::token_of;
-use agentd_core::id::NodeId;
+use agentd_core::id::{NodeId, RunId};
 use agentd_core::limits::{STEERS, WARM_QUEUE};
 use agentd_core::note::Note;
 use agentd_core::time::Instant;
 use agentd_core::wire::Down;
 use agentd_core::wire::message::{Mode, Role, Text};
 use serde_json::Value;
+use std::collections::BTreeSet;
 
 const DECIDED: &str = "nothing is said to a run that is decided";
 const ORDER: &str = "messages keep their order";
@@ -287,10 +288,9 @@ pub(super) fn is_turns(turn: &TurnSeen, value: &Value) -> bool {
 
 /// What must hold once an event is done.
 pub(super) fn judge_settled(facts: &mut Facts, now: Instant) -> Verdict {
-    let late: Vec<NodeId> =
-        facts.nodes.iter().filter(|(_, n)| n.out_of_turn == Some(now)).map(|(id, _)| *id).collect();
-    late.into_iter().for_each(|id| facts.hear_on(now, id));
-    for run in facts.runs.values() {
+    let stirred = std::mem::take(&mut facts.stirred);
+    stirred.iter().for_each(|id| facts.hear_on(now, *id));
+    for run in facts.live.iter().filter_map(|id| facts.runs.get(id)) {
         let talk = &run.talk;
         let Some(node) = facts.nodes.get(&run.record.node) else { continue };
         let who = || name(&run.record);
@@ -315,14 +315,17 @@ pub(super) fn judge_settled(facts: &mut Facts, now: Instant) -> Verdict {
             format!("{} has no finish", who())
         })?;
     }
-    ended_with_its_turn(facts, now)
+    let is_over = |id: &RunId| facts.runs.get(id).is_none_or(|r| r.terminal.is_some() || r.is_forgotten());
+    let over: Vec<RunId> = facts.live.iter().filter(|id| is_over(id)).copied().collect();
+    for id in over {
+        facts.live.remove(&id);
+    }
+    ended_with_its_turn(facts, now, stirred)
 }
 
 /// What a turn waited for has ended with it (S6.7).
-fn ended_with_its_turn(facts: &mut Facts, now: Instant) -> Verdict {
-    let called: Vec<NodeId> =
-        facts.nodes.iter().filter(|(_, n)| !n.end_now.is_empty()).map(|(id, _)| *id).collect();
-    for id in called {
+fn ended_with_its_turn(facts: &mut Facts, now: Instant, stirred: BTreeSet<NodeId>) -> Verdict {
+    for id in stirred.into_iter().chain(std::mem::take(&mut facts.stirred)) {
         let below = std::mem::take(&mut facts.node(id).end_now);
         if facts.run_of(id).is_some_and(|run| run.terminal.is_some()) {
             continue;

@@ -49,7 +49,7 @@ impl World<'_> {
         };
         let program = Program::new(Arc::clone(&self.plan));
         self.children.insert(node, Child::new(nth, program, self.plan.knobs.pipe));
-        self.oracles.born(self.now, node);
+        self.oracles.born(self.now, node, &self.kernel);
         self.notice((Lane::Life, node.0), Event::ChildSpawned { node, pid });
         let stillborn = |f: &Fault| matches!(f, Fault::Stillborn { nth: n } if *n == nth).then_some(());
         if self.fault(stillborn).is_some() {

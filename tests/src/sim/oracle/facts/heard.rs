@@ -90,6 +90,7 @@ impl Facts {
             let node = self.node(id);
             node.broken = Some(now);
             node.out_of_turn = Some(now);
+            self.stirred.insert(id);
             return;
         }
         self.node(id).armed = None;
@@ -107,6 +108,7 @@ impl Facts {
         let node = self.node(id);
         node.called_off = Some(now);
         node.end_now.extend(end_now);
+        self.stirred.insert(id);
     }
 
     pub(super) fn prompt_cancelled(&mut self, now: Instant, number: u64) {

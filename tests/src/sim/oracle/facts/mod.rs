@@ -27,7 +27,7 @@ use agentd_core::time::{Duration, Instant};
 use agentd_core::wire::message::{Mode, Resume, Role};
 use agentd_core::wire::{Down, DownDecoder, Encoder};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// What an operator called for.
@@ -45,6 +45,10 @@ pub(super) struct Facts {
     pub(super) plan: Arc<Plan>,
     pub(super) nodes: BTreeMap<NodeId, Node>,
     pub(super) runs: BTreeMap<RunId, Run>,
+    /// Those of them that have not ended, or did so in the event in hand.
+    pub(super) live: BTreeSet<RunId>,
+    /// Processes of which something must be looked at once the event in hand is done.
+    pub(super) stirred: BTreeSet<NodeId>,
     pub(super) handles: BTreeMap<Handle, RunId>,
     /// Whom each run delegated to.
     pub(super) children: BTreeMap<RunId, Vec<RunId>>,
@@ -77,6 +81,8 @@ impl Facts {
             plan,
             nodes: BTreeMap::new(),
             runs: BTreeMap::new(),
+            live: BTreeSet::new(),
+            stirred: BTreeSet::new(),
             handles: BTreeMap::new(),
             children: BTreeMap::new(),
             spent: BTreeMap::new(),
@@ -371,6 +377,9 @@ impl Facts {
         let new = !self.runs.contains_key(&id);
         if let Some(parent) = record.parent.filter(|_| new) {
             self.children.entry(parent).or_default().push(id);
+        }
+        if new {
+            self.live.insert(id);
         }
         let run = self.runs.entry(id).or_insert_with(|| Run {
             record: record.clone(),
