@@ -34,6 +34,8 @@ pub(crate) enum Lane {
     Turn,
     /// The driver's timer.
     Timer,
+    /// What is done from outside, as it is seen that it is time.
+    Operator,
     /// Strangers.
     Stranger,
     /// How long one node takes to die.
@@ -60,6 +62,7 @@ impl Lane {
             Lane::Exit => "exit",
             Lane::Turn => "turn",
             Lane::Timer => "timer",
+            Lane::Operator => "operator",
             Lane::Stranger => "stranger",
             Lane::Dying => "dying",
             Lane::Order => "order",

@@ -186,7 +186,7 @@ pub(super) fn price() -> Price {
 }
 
 /// The configuration that a plan's knobs mean.
-pub(super) fn config(knobs: &Knobs) -> Config {
+pub(crate) fn config(knobs: &Knobs) -> Config {
     let ms = Duration::from_millis;
     let model = Model { name: "sim".into(), dialect: Dialect::Mock(Bytes::from(b"{}".as_slice())) };
     let run = RunLimits {

@@ -2,7 +2,7 @@
 
 use super::Draw;
 use super::swarm::Trouble;
-use crate::sim::plan::{Act, Fault, Interrupt, Knobs};
+use crate::sim::plan::{Order, Fault, Interrupt, Knobs};
 
 /// A kind of fault, and how one is drawn.
 type Kind = (Trouble, fn(&mut Draw, &Knobs) -> Fault);
@@ -104,12 +104,12 @@ impl Draw {
     }
 
     fn operator(&mut self, knobs: &Knobs) -> Fault {
-        let act = match self.rng.below(8) {
-            0 | 1 => Act::Kill { only: self.one_in(4) },
-            2..=4 => Act::Pause { ms: self.pick(&[0, 30, 900, 5_000, 2 * knobs.progress_ms]) },
-            5 => Act::Status,
-            6 => Act::Await { ms: self.pick(&[0, 300, 20_000]) },
-            _ => Act::Nonsense,
+        let order = match self.rng.below(8) {
+            0 | 1 => Order::Kill { only: self.one_in(4) },
+            2..=4 => Order::Pause { ms: self.pick(&[0, 30, 900, 5_000, 2 * knobs.progress_ms]) },
+            5 => Order::Status,
+            6 => Order::Await { ms: self.pick(&[0, 300, 20_000]) },
+            _ => Order::Nonsense,
         };
         let at_ms = self.pick(&[0, 3, 20, 150, 900, 4_000]);
         Fault::Operator { at_ms, handle: 1 + self.rng.below(4), act }

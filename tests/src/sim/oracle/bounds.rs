@@ -3,7 +3,7 @@
 use super::facts::{Facts, Node};
 use super::{Misdeed, Verdict, unless};
 use crate::sim::kernel::{Kernel, Serial};
-use crate::sim::plan::{Act, Fault, Plan};
+use crate::sim::plan::{Order, Fault, Plan};
 use agentd_core::action::Action;
 use agentd_core::event::SupervisorSignal;
 use agentd_core::id::NodeId;
@@ -43,7 +43,7 @@ impl Bounds {
                 Fault::StoreFails { times, .. } => fails += times,
                 Fault::ExitLate { ms, .. } => longest[2] = longest[2].max(*ms),
                 Fault::ReadLate { ms, .. } => longest[3] = longest[3].max(*ms),
-                Fault::Operator { act: Act::Pause { ms }, .. } => faults += Duration::from_millis(*ms),
+                Fault::Operator { order: Order::Pause { ms }, .. } => faults += Duration::from_millis(*ms),
                 Fault::SpawnFails { .. } => faults += Duration::from_millis(400),
                 Fault::Stillborn { .. }
                 | Fault::SpawnFrameFails { .. }

@@ -6,6 +6,23 @@ use super::{Verdict, answers, unless};
 use agentd_core::bytes::Json;
 use agentd_core::time::{Duration, Instant};
 
+/// What an operator may call.
+const TOOLS: [&str; 13] = [
+    "subagent.run",
+    "subagent.await",
+    "subagent.status",
+    "subagent.list",
+    "subagent.send",
+    "subagent.steer",
+    "subagent.finish",
+    "subagent.retire",
+    "subagent.kill",
+    "subagent.pause",
+    "subagent.resume",
+    "plan.get",
+    "status",
+];
+
 const ONCE: &str = "every operator's call is answered exactly once";
 
 /// Judges an answer, and marks its call as answered.
@@ -18,8 +35,13 @@ pub(super) fn judge(facts: &mut Facts, call: u64, error: bool, value: &Json) -> 
     let value = value.parse().map_err(|e| ("an answer is JSON", format!("{call}: {e}")))?;
     let Some(OperatorCall { tool, handle, .. }) = facts.operator_calls.get(&call) else { return Ok(()) };
     let seen = || format!("{tool} of {handle}: {value:.200}");
-    let known = facts.by_handle(handle).filter(|run| !run.is_forgotten());
-    let Some(run) = known.filter(|_| tool != "plan.create") else {
+    if !TOOLS.contains(&tool.as_str()) {
+        return unless(error, "an unknown tool is an error", seen);
+    }
+    if handle.is_empty() {
+        return Ok(());
+    }
+    let Some(run) = facts.by_handle(handle).filter(|run| !run.is_forgotten()) else {
         return unless(error, "an unknown handle is an error", seen);
     };
     match tool.as_str() {
@@ -43,6 +65,7 @@ pub(super) fn judge_time(facts: &Facts, bounds: &Bounds, now: Instant) -> Verdic
     let slack = bounds.slack() + Duration::from_secs(3);
     for (id, call) in facts.operator_calls.iter().filter(|(_, call)| !call.answered && !call.hung_up) {
         let waits = match call.tool.as_str() {
+            "subagent.run" => true,
             "subagent.await" => facts.by_handle(&call.handle).is_some_and(|run| run.settled.is_none()),
             "subagent.kill" => facts.by_handle(&call.handle).is_some_and(|run| run.unsaved.is_some()),
             _ => false,

@@ -121,7 +121,7 @@ pub enum Fault {
         /// About whom.
         handle: u64,
         /// What.
-        act: Act,
+        order: Order,
     },
     /// The supervisor gets a signal.
     Signal {
@@ -135,7 +135,7 @@ pub enum Fault {
 /// What an operator calls for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Act {
+pub enum Order {
     /// `subagent.kill`.
     Kill {
         /// `only`.

@@ -122,6 +122,9 @@ pub enum Step {
     Exit(i32),
     /// Dies by this signal.
     Die(i32),
+    /// Does nothing until the gate of this name is open, and answers pings meanwhile. Gates are opened by whoever
+    /// stages the plan; one that nobody opens is a wait for ever.
+    Until(String),
 }
 
 impl Step {
@@ -157,7 +160,8 @@ impl Step {
             | Step::Fork(_)
             | Step::Finish { .. }
             | Step::EndTurn(_)
-            | Step::Fail => false,
+            | Step::Fail
+            | Step::Until(_) => false,
         }
     }
 }

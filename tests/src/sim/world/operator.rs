@@ -2,7 +2,7 @@
 
 use super::{Due, World};
 use crate::sim::agenda::Stream;
-use crate::sim::plan::{Act, START};
+use crate::sim::plan::{Order, START};
 use agentd_core::bytes::Json;
 use agentd_core::event::Event;
 use agentd_core::time::Duration;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 impl World<'_> {
     /// The calls of one planned act; the first is named by its place among the faults, the second by what is beyond.
-    pub(super) fn operator(&mut self, stream: Stream, at_ms: u64, handle: u64, act: Act) {
+    pub(super) fn operator(&mut self, stream: Stream, at_ms: u64, handle: u64, order: Order) {
         const SECOND: u64 = 1_000;
         let at = START + Duration::from_millis(at_ms);
         let call = stream.1 + 1;
@@ -18,21 +18,21 @@ impl World<'_> {
         let mut asks = |after_ms: u64, event: Event| {
             self.later(at + Duration::from_millis(after_ms), stream, Due::Notice(event));
         };
-        match act {
-            Act::Kill { only } => {
+        match order {
+            Order::Kill { only } => {
                 let args = json!({"handle": about["handle"], "reason": "the plan says so", "only": only});
                 asks(0, called(call, "subagent.kill", &args));
             }
-            Act::Pause { ms } => {
+            Order::Pause { ms } => {
                 asks(0, called(call, "subagent.pause", &about));
                 asks(ms, called(call + SECOND, "subagent.resume", &about));
             }
-            Act::Status => asks(0, called(call, "subagent.status", &about)),
-            Act::Await { ms } => {
+            Order::Status => asks(0, called(call, "subagent.status", &about)),
+            Order::Await { ms } => {
                 asks(0, called(call, "subagent.await", &about));
                 asks(ms, Event::OperatorHungUp { call });
             }
-            Act::Nonsense => asks(0, called(call, "plan.create", &about)),
+            Order::Nonsense => asks(0, called(call, "plan.create", &about)),
         }
     }
 }
