@@ -112,6 +112,6 @@ impl Draw {
             _ => Order::Nonsense,
         };
         let at_ms = self.pick(&[0, 3, 20, 150, 900, 4_000]);
-        Fault::Operator { at_ms, handle: 1 + self.rng.below(4), act }
+        Fault::Operator { at_ms, handle: 1 + self.rng.below(4), order }
     }
 }

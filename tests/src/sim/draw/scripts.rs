@@ -257,7 +257,8 @@ impl Draw {
             ]));
         }
         match self.rng.below(6) {
-            0 | 1 => Step::Hang,
+            0 => Step::Hang,
+            1 => Step::Parrot,
             2 => Step::Stopped,
             3 => Step::CloseStdout,
             4 => Step::Die(self.pick(&[6, 9, 11])),

@@ -95,6 +95,8 @@ pub enum Step {
     Collect,
     /// Stops answering pings and doing anything, for ever.
     Hang,
+    /// The same, but it goes on to send its last pong again and again, as if that were an answer.
+    Parrot,
     /// Is stopped by a stranger's SIGSTOP.
     Stopped,
     /// Writes bytes that are no frame.
@@ -132,6 +134,7 @@ impl Step {
     pub(crate) fn is_wrong(&self) -> bool {
         match self {
             Step::Hang
+            | Step::Parrot
             | Step::Stopped
             | Step::Rubbish(_)
             | Step::CloseStdout

@@ -39,6 +39,8 @@ enum Phase {
     Working,
     /// Answers nothing any more.
     Hung,
+    /// Neither, but sends an old pong again then.
+    Parroting(Instant),
     /// Exits then; `None` is never.
     Leaving(Option<Instant>, Exit),
 }
@@ -61,6 +63,8 @@ pub(crate) struct Program {
     terminating: Option<Instant>,
     calls: u64,
     open: BTreeSet<u64>,
+    /// The last ping it answered.
+    ponged: u64,
     /// Model calls it reported.
     used: u64,
     ended: bool,
@@ -96,6 +100,7 @@ impl Program {
             terminating: None,
             calls: 0,
             open: BTreeSet::new(),
+            ponged: 0,
             used: 0,
             ended: false,
             turns: Turns::default(),
@@ -163,6 +168,7 @@ impl Program {
     pub(crate) fn next_turn(&self) -> Option<Instant> {
         let own = match self.phase {
             Phase::Waiting | Phase::Hung => None,
+            Phase::Parroting(at) => Some(at),
             Phase::Starting(at) | Phase::Leaving(at, _) => at,
             Phase::Working => self.asleep,
         };
@@ -197,6 +203,11 @@ impl Program {
         {
             self.say_ready();
             self.phase = Phase::Working;
+        }
+        if let Phase::Parroting(at) = self.phase
+            && at <= now
+        {
+            self.parrot(now);
         }
         while self.phase == Phase::Working && !self.blocked(now) {
             self.perform(now, &mut deeds);
@@ -235,6 +246,9 @@ impl Program {
     }
 
     fn take(&mut self, now: Instant, message: Down) {
+        if matches!(self.phase, Phase::Parroting(_)) {
+            return;
+        }
         match message {
             Down::Spawn(spawn) => self.begin(now, &spawn),
             Down::Ping(ping) => self.pong(ping.seq),
@@ -346,6 +360,10 @@ impl Program {
             }
             Step::Hang => {
                 self.phase = Phase::Hung;
+                deeds.push(Deed::Hangs);
+            }
+            Step::Parrot => {
+                self.phase = Phase::Parroting(now);
                 deeds.push(Deed::Hangs);
             }
             Step::Stopped => {

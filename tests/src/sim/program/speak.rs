@@ -4,7 +4,7 @@ use super::{Phase, Program};
 use crate::sim::plan::{Answer, Flaw, ItemStatus, Mode, Rank, Rubbish};
 use agentd_core::bytes::Json;
 use agentd_core::event::Exit;
-use agentd_core::time::Instant;
+use agentd_core::time::{Duration, Instant};
 use agentd_core::wire::message::{
     Event, FailKind, Failed, LoopEnd, LoopEvidence, Pong, Ready, RunResult, State, ToolRequest, Usage,
     VERSION, WaitingOn,
@@ -152,7 +152,15 @@ impl Program {
     }
 
     pub(super) fn pong(&mut self, seq: u64) {
+        self.ponged = seq;
         self.send(&Up::Pong(Pong { seq }));
+    }
+
+    /// Says again what it said last.
+    pub(super) fn parrot(&mut self, now: Instant) {
+        let seq = self.ponged.max(1);
+        self.send(&Up::Pong(Pong { seq }));
+        self.phase = Phase::Parroting(now + Duration::from_millis(self.plan.knobs.ping_ms.div_ceil(2)));
     }
 
     pub(super) fn ask(&mut self, name: &str, call_id: &str, args: Value) {
