@@ -7,6 +7,7 @@ mod endings;
 mod learning;
 mod models;
 mod queue;
+mod sums;
 mod turns;
 mod waits;
 mod warm;
