@@ -1,15 +1,29 @@
 //! A plan from a seed. Plans are drawn towards trouble: small limits, small pipes, quick clocks, and several things
 //! going wrong at once; and towards plainness often enough that the plain way is walked too.
 
+mod choices;
 mod faults;
 mod scripts;
 
 use super::plan::{Knobs, Plan};
 use agentd_core::rng::Rng;
+use choices::Choices;
 
 /// The plan that a seed means.
 pub fn plan(seed: u64) -> Plan {
-    let mut d = Draw { rng: Rng::new(seed), warm: false };
+    plan_by(Choices::Seed(Rng::new(seed)), seed)
+}
+
+/// The plan that bytes mean: the first two are the seed of the world's jitter, each other one decides one choice of the
+/// drawing. So any bytes are a plan that a seed could have drawn, and a small change of them is a small change of it.
+pub fn plan_of_bytes(bytes: &[u8]) -> Plan {
+    let (seed, choices) = bytes.split_at(bytes.len().min(2));
+    let seed = seed.iter().fold(0, |seed, byte| seed * 256 + u64::from(*byte));
+    plan_by(Choices::Bytes(choices.to_vec().into_iter()), seed)
+}
+
+fn plan_by(choices: Choices, seed: u64) -> Plan {
+    let mut d = Draw { rng: choices, warm: false };
     // How much goes wrong in this life: calm, rough or wild.
     let temper = d.rng.below(4);
     let knobs = d.knobs(temper);
@@ -25,7 +39,7 @@ pub fn plan(seed: u64) -> Plan {
 }
 
 struct Draw {
-    rng: Rng,
+    rng: Choices,
     /// Warm runs, and what is said to them, come up.
     warm: bool,
 }
