@@ -1,7 +1,7 @@
 //! What is to be done: imperative, plain owned data. A driver performs actions in order, all of them, before
 //! the next event; each that can fail answers with exactly one event.
 
-use crate::bytes::Bytes;
+use crate::bytes::{Bytes, Json};
 use crate::id::{Handle, NodeId};
 use crate::note::Note;
 use crate::record::{Record, ResultObject, Tokens, UsageSum};
@@ -81,6 +81,22 @@ pub enum Action {
         /// What gave out, when the worker itself said so.
         fault: Option<message::FailKind>,
     },
+    /// An operator's call has its answer; exactly one for each call that was not hung up.
+    Answer {
+        /// Of the `OperatorCalled`.
+        call: u64,
+        /// It was refused, or failed.
+        error: bool,
+        /// What a caller reads.
+        value: Json,
+    },
+    /// Call a tool of the embedding program. Answer: `HostToolAnswered`, unless it is cancelled first.
+    CallHostTool(HostCall),
+    /// Nobody waits for this call any more; its answer is not needed.
+    CancelHostTool {
+        /// Of the `CallHostTool`.
+        call: u64,
+    },
     /// Nothing is left to do: end the loop. The last action ever.
     Exit {
         /// The signal that began a drain, if one did.
@@ -92,6 +108,23 @@ pub enum Action {
         /// The run that used most by itself, the worker aside.
         costliest: Option<Costliest>,
     },
+}
+
+/// A call of a tool that the embedding program offers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostCall {
+    /// Names the call; never used again.
+    pub call: u64,
+    /// The calling run's process.
+    pub node: NodeId,
+    /// The calling run; `None` is the conversation.
+    pub handle: Option<Handle>,
+    /// The group of tools, as the configuration names it.
+    pub server: String,
+    /// The tool's own name there.
+    pub tool: String,
+    /// Its arguments: an object within the bounds of every tool call.
+    pub args: Json,
 }
 
 /// The run that used most: by money where any was priced, else by tokens.

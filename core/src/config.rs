@@ -3,7 +3,7 @@
 
 use crate::money::Price;
 use crate::time::Duration;
-use crate::wire::message::{Mode, Model, RunLimits, Server};
+use crate::wire::message::{Mode, Model, RunLimits, Server, ToolDecl};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -26,6 +26,10 @@ pub struct Config {
     pub wake_on_results: bool,
     /// Every server of the agent.
     pub servers: Vec<Server>,
+    /// Tools of the program that embeds the supervisor, in groups that are granted as servers are. No configuration
+    /// file names any.
+    #[serde(default)]
+    pub host: Vec<HostServer>,
     /// `limits.run`.
     pub run: RunLimits,
     /// `limits.subagents`.
@@ -42,6 +46,15 @@ pub struct Config {
     pub reap_orphans_always: bool,
     /// Level children log at.
     pub log_level: String,
+}
+
+/// A group of tools that the embedding program answers itself (S3.5). To callers it reads as a server.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostServer {
+    /// Its name, which no server of `servers` has, nor any prefix of tools.
+    pub name: String,
+    /// Its tools, under their own names; a caller knows each as `<name>.<tool>`.
+    pub tools: Vec<ToolDecl>,
 }
 
 /// A model that a run can be given (S15.3).

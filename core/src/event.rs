@@ -1,7 +1,7 @@
 //! What happened: the only things that move the core. Past tense, plain owned data, serialisable, so that a
 //! trace of `(Now, Event)` is a journal, a test and a simulation. The journal's format only ever gains variants.
 
-use crate::bytes::Bytes;
+use crate::bytes::{Bytes, Json};
 use crate::id::NodeId;
 use serde::{Deserialize, Serialize};
 
@@ -123,6 +123,29 @@ pub enum Event {
     Signalled {
         /// Which.
         signal: SupervisorSignal,
+    },
+    /// An operator (an embedding program, a control connection) calls one of the supervisor's tools.
+    OperatorCalled {
+        /// Names the call and its one `Answer`; one that is open already is not taken again.
+        call: u64,
+        /// The tool's registry name.
+        tool: String,
+        /// Its arguments, the same object that a model gives.
+        args: Json,
+    },
+    /// Nobody waits for the answer of this call any more. A run it waited for synchronously ends with it.
+    OperatorHungUp {
+        /// The call.
+        call: u64,
+    },
+    /// A tool of the embedding program has answered.
+    HostToolAnswered {
+        /// Of the `CallHostTool`.
+        call: u64,
+        /// It failed, and the value says why.
+        error: bool,
+        /// What the caller reads.
+        value: Json,
     },
 }
 

@@ -13,6 +13,11 @@ use std::str::FromStr;
 #[serde(transparent)]
 pub struct NodeId(pub u64);
 
+impl NodeId {
+    /// Stands for the operator where a caller is named. No process ever has it.
+    pub const OPERATOR: NodeId = NodeId(0);
+}
+
 impl fmt::Display for NodeId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "node-{}", self.0)

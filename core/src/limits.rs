@@ -26,6 +26,9 @@ pub const CHILD_QUEUE_BYTES: u64 = 16 * 1024 * 1024;
 /// than one message's calls open.
 pub const OPEN_REQUESTS: usize = 256;
 
+/// Calls of operators that may be open at once. One more is refused.
+pub const OPERATOR_CALLS: usize = 4_096;
+
 /// Tool calls of one model message that are run; the rest are answered with an error that says so.
 pub const CALLS_PER_MESSAGE: usize = 128;
 

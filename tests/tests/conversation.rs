@@ -132,6 +132,7 @@ fn config(rules: Vec<Rule>, log: &Path) -> Config {
         worker_idle: Duration::from_secs(60),
         wake_on_results: false,
         servers: vec![server],
+        host: Vec::new(),
         run: RunLimits {
             steps: 50,
             tokens: 1_000_000,

@@ -75,6 +75,7 @@ impl Reader<'_> {
                 .texts("wake_on")
                 .is_some_and(|words| words.iter().any(|word| word == "subagent_result")),
             servers,
+            host: Vec::new(),
             run: run_limits(&values.section("limits").section("run")),
             subagents: subagent_limits(&values.section("limits").section("subagents")),
             defaults,

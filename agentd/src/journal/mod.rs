@@ -120,6 +120,8 @@ fn cost(event: &Event) -> usize {
         | Event::SpawnFrameFailed { error, .. }
         | Event::ChildWriteFailed { error, .. }
         | Event::StoreFailed { error, .. } => error.len(),
+        Event::OperatorCalled { tool, args, .. } => tool.len() + args.0.len(),
+        Event::HostToolAnswered { value, .. } => value.0.len(),
         Event::Seeded { .. }
         | Event::Tick
         | Event::ChildSpawned { .. }
@@ -129,7 +131,8 @@ fn cost(event: &Event) -> usize {
         | Event::Swept { .. }
         | Event::Reaped { .. }
         | Event::Stored { .. }
-        | Event::Signalled { .. } => 0,
+        | Event::Signalled { .. }
+        | Event::OperatorHungUp { .. } => 0,
     };
     128 + content
 }

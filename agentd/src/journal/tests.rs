@@ -34,6 +34,7 @@ fn config() -> Config {
         one_shot: true,
         worker_idle: Duration::from_secs(60),
         wake_on_results: false,
+        host: Vec::new(),
         servers: vec![Server {
             name: "s".into(),
             ns: None,

@@ -41,6 +41,8 @@ pub struct Liveness {
     sent_at: Instant,
     /// None while a warm child has no turn in hand.
     hard_deadline: Option<Instant>,
+    /// Since when an operator has it pause: that time is not judged (S6.9).
+    paused: Option<Instant>,
 }
 
 impl Liveness {
@@ -56,17 +58,38 @@ impl Liveness {
             answered: 0,
             sent_at: now,
             hard_deadline: Some(now + deadline + keys.hard_deadline_grace),
+            paused: None,
         }
     }
 
     /// A turn that may take `deadline` begins (S9.2).
     pub fn turn_begun(&mut self, now: Instant, deadline: Duration, keys: &config::Liveness) {
+        // A pause that goes on gives this turn only what it takes of it.
+        if self.paused.is_some() {
+            self.resume(now);
+            self.pause(now);
+        }
         self.hard_deadline = Some(now + deadline + keys.hard_deadline_grace);
     }
 
     /// The turn in hand has ended: an idle child has no deadline.
     pub fn turn_ended(&mut self) {
         self.hard_deadline = None;
+    }
+
+    /// From now on nothing is judged; pings go on.
+    pub fn pause(&mut self, now: Instant) {
+        self.paused.get_or_insert(now);
+    }
+
+    /// It is judged again, by what it does from now on, and has all the time that it had left.
+    pub fn resume(&mut self, now: Instant) {
+        let Some(paused) = self.paused.take() else { return };
+        let gap = now.since(paused);
+        self.since = self.since + gap;
+        self.hard_deadline = self.hard_deadline.map(|at| at + gap);
+        self.last_frame = self.last_frame.max(now);
+        self.last_pong = self.last_pong.max(now);
     }
 
     /// Whether `ready` has come.
@@ -121,24 +144,24 @@ impl Liveness {
             *at = *at + gap;
         }
         self.hard_deadline = self.hard_deadline.map(|at| at + gap);
+        self.paused = self.paused.map(|at| at + gap);
     }
 
     /// When [`Liveness::judge`] has something to say.
     pub fn due(&self, keys: &config::Liveness) -> Instant {
+        if self.paused.is_some() {
+            return self.next_ping;
+        }
         let first = self.hard_deadline.map_or(self.next_ping, |at| at.min(self.next_ping));
         if self.ready { first.min(self.stuck_at(keys)) } else { first.min(self.since + keys.ready) }
     }
 
     /// What is due at `now`, worst first; call until it says `None` or a verdict ends the child.
     pub fn judge(&mut self, now: Instant, keys: &config::Liveness) -> Option<Verdict> {
-        if self.hard_deadline.is_some_and(|at| at <= now) {
-            return Some(Verdict::HardDeadline);
-        }
-        if !self.ready && now >= self.since + keys.ready {
-            return Some(Verdict::NeverReady);
-        }
-        if self.ready && now >= self.stuck_at(keys) {
-            return Some(Verdict::Stuck { silent: self.silent(now), no_pong: self.no_pong(now) });
+        if self.paused.is_none()
+            && let Some(fault) = self.fault(now, keys)
+        {
+            return Some(fault);
         }
         if now >= self.next_ping {
             self.next_ping = now + keys.ping;
@@ -147,6 +170,18 @@ impl Liveness {
             return Some(Verdict::Ping { seq: self.sent });
         }
         None
+    }
+
+    fn fault(&self, now: Instant, keys: &config::Liveness) -> Option<Verdict> {
+        if self.hard_deadline.is_some_and(|at| at <= now) {
+            Some(Verdict::HardDeadline)
+        } else if !self.ready && now >= self.since + keys.ready {
+            Some(Verdict::NeverReady)
+        } else if self.ready && now >= self.stuck_at(keys) {
+            Some(Verdict::Stuck { silent: self.silent(now), no_pong: self.no_pong(now) })
+        } else {
+            None
+        }
     }
 
     fn stuck_at(&self, keys: &config::Liveness) -> Instant {

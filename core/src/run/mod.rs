@@ -74,6 +74,8 @@ pub struct Run {
     pub steers: BTreeSet<u64>,
     /// What it is told as soon as it has its first frame.
     pub early: Vec<Down>,
+    /// An operator has told it to pause.
+    pub paused: bool,
     /// What the kernel has.
     pub process: Process,
     /// What is said.
@@ -173,6 +175,21 @@ pub enum Request {
         /// Whom.
         node: NodeId,
     },
+    /// A tool of the embedding program.
+    Host {
+        /// Of the `CallHostTool`.
+        call: u64,
+    },
+}
+
+impl Request {
+    /// When it is answered at the latest.
+    pub fn due(&self) -> Option<Instant> {
+        match self {
+            Request::Await { until, .. } | Request::Turn { until, .. } => *until,
+            Request::Run { .. } | Request::Kill { .. } | Request::Host { .. } => None,
+        }
+    }
 }
 
 /// Someone to tell.
@@ -250,10 +267,7 @@ impl Run {
             Outcome::Unsaved { at, .. } => Some(*at),
             Outcome::Open | Outcome::Saving { .. } | Outcome::Final(_) => None,
         };
-        let requests = self.requests.values().filter_map(|r| match r {
-            Request::Await { until, .. } | Request::Turn { until, .. } => *until,
-            Request::Run { .. } | Request::Kill { .. } => None,
-        });
+        let requests = self.requests.values().filter_map(Request::due);
         outcome.into_iter().chain(self.process.due(keys)).chain(requests).min()
     }
 }

@@ -23,6 +23,10 @@ pub(super) const STEER: &str = "subagent.steer";
 pub(super) const FINISH: &str = "subagent.finish";
 /// `subagent.retire`'s registry name.
 pub(super) const RETIRE: &str = "subagent.retire";
+/// `subagent.pause`'s name.
+pub(super) const PAUSE: &str = "subagent.pause";
+/// `subagent.resume`'s name.
+pub(super) const RESUME: &str = "subagent.resume";
 /// `plan.create`'s registry name.
 pub(super) const PLAN_CREATE: &str = "plan.create";
 /// `plan.get`'s registry name.
@@ -31,6 +35,16 @@ pub(super) const PLAN_GET: &str = "plan.get";
 pub(super) const PLAN_UPDATE: &str = "plan.update";
 /// `status`'s registry name.
 pub(super) const OVERVIEW: &str = "status";
+
+/// What an operator may call: delegation, what only a person may do, and how things stand. A plan is its
+/// conversation's to change.
+pub(super) const OPERATORS: [&str; 13] =
+    [RUN, AWAIT, STATUS, LIST, SEND, STEER, FINISH, RETIRE, KILL, PAUSE, RESUME, PLAN_GET, OVERVIEW];
+
+/// Whether an operator may call the tool of this name.
+pub(super) fn is_operators(tool: &str) -> bool {
+    OPERATORS.contains(&tool)
+}
 
 /// What a conversation's worker is offered: delegation while it may delegate, its plan, how things stand, and the
 /// end of its turn.

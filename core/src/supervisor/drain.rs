@@ -93,8 +93,7 @@ impl Core {
         let waited_on = self.runs.get(&node).is_some_and(|run| {
             run.record.role == Role::Worker
                 || run.waiters.iter().any(|w| {
-                    let asked = self.runs.get(&w.node).and_then(|r| r.requests.get(&w.request));
-                    matches!(asked, Some(Request::Run { child, sync: true }) if *child == node)
+                    matches!(self.asked_by(*w), Some(Request::Run { child, sync: true }) if *child == node)
                 })
         });
         let (status, why) = match (waited_on, self.drain.is_some()) {
@@ -123,6 +122,7 @@ impl Core {
         }
         debug_assert!(!matches!(self.conversation.phase, Phase::Turn(_)), "a turn without its answer");
         debug_assert!(self.runs.values().all(|r| matches!(r.process, Process::Gone)));
+        debug_assert!(self.operator.is_empty(), "every run is over, so nothing is waited for");
         self.exited = true;
         out.push(Action::Exit {
             interrupted: self.drain.map(|d| d.signal),

@@ -70,28 +70,49 @@ impl Core {
     /// What a run that has ended was waiting for: its synchronous runs end with it (S6.7), and each open call
     /// is still answered, for a child that is asked to cancel may be waiting on just that.
     pub(super) fn drop_requests(&mut self, node: NodeId, out: &mut Actions) {
-        let open: Vec<u64> =
-            self.runs.get(&node).map(|r| r.requests.keys().copied().collect()).unwrap_or_default();
+        let open: Vec<u64> = self.requests(node).map(|r| r.keys().copied().collect()).unwrap_or_default();
         for request in open {
-            let waits_on =
-                self.runs.get(&node).and_then(|r| r.requests.get(&request)).and_then(|r| match r {
-                    Request::Run { child, sync: true } => Some(*child),
-                    Request::Run { .. }
-                    | Request::Await { .. }
-                    | Request::Turn { .. }
-                    | Request::Kill { .. } => None,
-                });
-            let others = match self.runs.get(&node).and_then(|r| r.requests.get(&request)) {
-                Some(Request::Await { nodes, .. }) => nodes.clone(),
-                Some(Request::Turn { node: of, .. }) => vec![*of],
-                Some(Request::Run { .. } | Request::Kill { .. }) | None => Vec::new(),
-            };
+            self.drop_request(node, request, true, "the run that waited for it has ended", out);
+        }
+    }
+
+    /// One call that its caller no longer waits for, answered all the same if `answered`. What it waited for
+    /// synchronously ends, because `why`.
+    pub(super) fn drop_request(
+        &mut self,
+        node: NodeId,
+        request: u64,
+        answered: bool,
+        why: &str,
+        out: &mut Actions,
+    ) {
+        let waiter = Waiter { node, request };
+        let Some(asked) = self.asked_by(waiter) else { return };
+        let (mut child, mut call) = (None, None);
+        let others = match asked {
+            Request::Run { child: of, sync } => {
+                child = sync.then_some(*of);
+                vec![*of]
+            }
+            Request::Await { nodes, .. } => nodes.clone(),
+            Request::Turn { node: of, .. } | Request::Kill { node: of } => vec![*of],
+            Request::Host { call: of } => {
+                call = Some(*of);
+                Vec::new()
+            }
+        };
+        if answered {
             let why = json!({ "error": { "gate": "cancelled", "message": "this run has ended" } });
             self.answer(node, request, true, &why, out);
-            self.wait_no_longer(&others, Waiter { node, request });
-            if let Some(child) = waits_on {
-                self.cancel(child, "the run that waited for it has ended", out);
-            }
+        } else if let Some(requests) = self.requests_mut(node) {
+            requests.remove(&request);
+        }
+        self.wait_no_longer(&others, waiter);
+        if let Some(call) = call {
+            self.cancel_host_tool(call, out);
+        }
+        if let Some(child) = child {
+            self.cancel(child, why, out);
         }
     }
 
@@ -227,7 +248,7 @@ impl Core {
 
     /// Answers a request whose condition may have come true.
     pub(super) fn tell(&mut self, node: NodeId, request: u64, out: &mut Actions) {
-        let Some(asked) = self.runs.get(&node).and_then(|run| run.requests.get(&request)) else { return };
+        let Some(asked) = self.asked_by(Waiter { node, request }) else { return };
         let (value, others) = match asked {
             Request::Turn { node: of, message, .. } => {
                 let (of, message) = (*of, *message);
@@ -243,6 +264,8 @@ impl Core {
             Request::Await { nodes, any, single, .. } => {
                 (self.awaited(nodes, *any, *single, false), nodes.clone())
             }
+            // The embedding program answers it.
+            Request::Host { .. } => return,
         };
         if let Some(value) = value {
             self.answer_json(node, request, false, value, out);
@@ -278,6 +301,10 @@ impl Core {
         value: Json,
         out: &mut Actions,
     ) {
+        if node == NodeId::OPERATOR {
+            self.answer_operator(request, error, value, out);
+            return;
+        }
         let Some(run) = self.run(node) else { return };
         run.requests.remove(&request);
         let (error, value) = if value.0.len() > limits::FRAME_BYTES - FRAME_ROOM {

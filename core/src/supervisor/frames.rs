@@ -164,8 +164,10 @@ impl Core {
 
     /// A worker reports what a server offers; from then on names are checked at the gate (S3.6).
     fn tools_offered(&mut self, node: NodeId, tools: Tools, out: &mut Actions) {
+        // The embedding program's tools are known without any child.
+        let is_host = self.config.host.iter().any(|group| group.name == tools.server);
         let Some(run) = self.run(node) else { return };
-        if !run.servers.contains(&tools.server) {
+        if is_host || !run.servers.contains(&tools.server) {
             self.protocol_error(node, "`tools` for a server it was not given", out);
             return;
         }

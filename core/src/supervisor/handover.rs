@@ -22,7 +22,10 @@ impl Core {
         if !matches!(run.process, Process::Spawning { .. }) {
             return;
         }
-        let liveness = Liveness::new(now, run.deadline, &keys);
+        let mut liveness = Liveness::new(now, run.deadline, &keys);
+        if run.paused {
+            liveness.pause(now);
+        }
         run.process = Process::Alive(Box::new(Alive { pid, since: now, liveness, ladder: Ladder::new() }));
         if run.outcome.is_decided() {
             // Killed while it was being forked: it has read nothing and holds nothing.
@@ -115,8 +118,7 @@ impl Core {
         let value = run.unfinished();
         // Told once: from here on it is `await` that waits.
         for waiter in std::mem::take(&mut run.waiters) {
-            let asked = self.runs.get(&waiter.node).and_then(|r| r.requests.get(&waiter.request));
-            if matches!(asked, Some(Request::Run { child, .. }) if *child == node) {
+            if matches!(self.asked_by(waiter), Some(Request::Run { child, .. }) if *child == node) {
                 self.answer(waiter.node, waiter.request, false, &value, out);
             } else if let Some(run) = self.run(node) {
                 run.waiters.push(waiter);

@@ -9,6 +9,8 @@
 //! | `warm` | messages to warm runs, their turns, their retirement |
 //! | `models` | which model a run gets |
 //! | `tools` | the calls of the supervisor's own tools |
+//! | `host_tools` | the calls of the embedding program's tools |
+//! | `operator` | who calls without being a run |
 //! | `ending` | how a run ends, who is told, what ends with it |
 //! | `exit` | from the observed exit to the free pid |
 //! | `handover` | what a process is told, from its first frame on |
@@ -27,8 +29,10 @@ mod ending;
 mod exit;
 mod frames;
 mod handover;
+mod host_tools;
 mod models;
 mod notes;
+mod operator;
 mod queue;
 mod spawn;
 mod timers;
@@ -48,7 +52,7 @@ use crate::machine::{Deadline, Machine};
 use crate::note::{Level, Note};
 use crate::plan::Plan;
 use crate::rng::Rng;
-use crate::run::Run;
+use crate::run::{Request, Run};
 use crate::snapshot::Snapshot;
 use crate::time::{Instant, Now};
 use conversation::Conversation;
@@ -83,6 +87,11 @@ pub struct Core {
     conversation: Conversation,
     plan: Option<Plan>,
     queue: Queue,
+    /// The operator's open calls.
+    operator: BTreeMap<u64, Request>,
+    /// Open calls of the embedding program's tools: whose, and its number there.
+    host_calls: BTreeMap<u64, (NodeId, u64)>,
+    last_host_call: u64,
     drain: Option<Drain>,
     orphans_at: Option<Instant>,
     leaked: u32,
@@ -132,6 +141,9 @@ impl Core {
             conversation: Conversation::new(),
             plan: None,
             queue: Queue::default(),
+            operator: BTreeMap::new(),
+            host_calls: BTreeMap::new(),
+            last_host_call: 0,
             drain: None,
             orphans_at,
             leaked: 0,
@@ -166,6 +178,11 @@ impl Core {
             Event::Stored { seq } => self.stored(seq, out),
             Event::StoreFailed { seq, error, retryable } => self.store_failed(seq, &error, retryable, out),
             Event::Signalled { signal } => self.signalled(signal, out),
+            Event::OperatorCalled { call, tool, args } => self.operator_called(call, &tool, &args, out),
+            Event::OperatorHungUp { call } => self.operator_hung_up(call, out),
+            Event::HostToolAnswered { call, error, value } => {
+                self.host_tool_answered(call, error, value, out)
+            }
         }
     }
 
@@ -173,7 +190,10 @@ impl Core {
     fn tick(&mut self, out: &mut Actions) {
         let now = self.now.mono;
         for node in self.timers.due(now) {
-            self.tick_run(node, out);
+            match node {
+                NodeId::OPERATOR => self.tick_operator(out),
+                _ => self.tick_run(node, out),
+            }
         }
         if self.orphans_at.is_some_and(|at| at <= now) {
             self.orphans_at = Some(now + limits::ORPHAN_SWEEP);

@@ -22,9 +22,11 @@ impl Core {
         let Some(run) = self.runs.get(&node).filter(|run| run.record.role == Role::Subagent) else { return };
         let status = run.record.status;
         let answered = run.waiters.iter().any(|waiter| {
-            let asked = self.runs.get(&waiter.node).and_then(|r| r.requests.get(&waiter.request));
             self.is_worker(waiter.node)
-                && matches!(asked, Some(Request::Run { .. } | Request::Await { .. } | Request::Kill { .. }))
+                && matches!(
+                    self.asked_by(*waiter),
+                    Some(Request::Run { .. } | Request::Await { .. } | Request::Kill { .. })
+                )
         });
         if !answered {
             let ending = Ending {
@@ -55,7 +57,7 @@ impl Core {
         out: &mut Actions,
     ) {
         let Some(handle) = self.runs.get(&node).and_then(|run| run.record.handle) else { return };
-        if !self.config.wake_on_results || self.drain.is_some() {
+        if !self.config.wake_on_results || self.drain.is_some() || self.is_operators(node) {
             return;
         }
         let gist = match (&ending.result, &ending.error) {
@@ -72,6 +74,15 @@ impl Core {
             None if !self.config.one_shot => self.note_as_prompt(&text, out),
             None => {}
         }
+    }
+
+    /// Whether an operator asked for this run, or for one above it: then the conversation has nothing to do with it.
+    fn is_operators(&self, node: NodeId) -> bool {
+        let mut top = node;
+        while let Some(parent) = self.runs.get(&top).and_then(|run| run.parent) {
+            top = parent;
+        }
+        self.runs.get(&top).is_some_and(|run| run.record.role != Role::Worker)
     }
 
     /// A note was told by a steer in the turn in hand.

@@ -3,10 +3,10 @@
 //! The intent is durable before the effect: a run is recorded, then forked. Whoever asked hears the handle
 //! only when the process is there, so that a fork that fails is an answer and not a riddle.
 
-use super::{Core, Write};
+use super::{Core, Write, daemon_note};
 use crate::action::{Action, Actions, Walls};
 use crate::admit::Verdict;
-use crate::config::Priority;
+use crate::config::{HostServer, Priority};
 use crate::error::Refusal;
 use crate::id::{Handle, NodeId, RunId};
 use crate::limits;
@@ -32,6 +32,7 @@ pub(super) struct Plan {
     pub(super) call_id: Option<String>,
     pub(super) principal: String,
     pub(super) grant: Grant,
+    pub(super) host: Vec<HostServer>,
     pub(super) walls: Walls,
     pub(super) priority: Priority,
     pub(super) price: Option<Price>,
@@ -77,6 +78,7 @@ impl Core {
             created: self.now.wall,
             ended: None,
         };
+        let servers = payload.servers.iter().map(|s| &s.name);
         let run = Run {
             record,
             parent: plan.parent,
@@ -85,7 +87,7 @@ impl Core {
             span_id: payload.trace.span_id.clone(),
             walls: plan.walls,
             deadline: Duration::from_millis(payload.limits.deadline_ms),
-            servers: payload.servers.iter().map(|s| s.name.clone()).collect(),
+            servers: servers.chain(plan.host.iter().map(|group| &group.name)).cloned().collect(),
             grant: plan.grant,
             offered: payload.own_tools.iter().map(|tool| tool.name.clone()).collect(),
             permit,
@@ -98,6 +100,7 @@ impl Core {
             last_text: FIRST_TURN,
             steers: BTreeSet::new(),
             early: Vec::new(),
+            paused: false,
             process: if held { Process::Held { stored: false } } else { Process::Recording },
             channel: Channel::new(),
             stderr: Stderr::default(),
@@ -206,8 +209,7 @@ impl Core {
         self.forget(node);
         for waiter in waiters {
             // A caller that ended meanwhile was answered then.
-            let open = self.runs.get(&waiter.node).is_some_and(|r| r.requests.contains_key(&waiter.request));
-            if open {
+            if self.asked_by(waiter).is_some() {
                 self.answer_refusal(waiter.node, waiter.request, &refusal, out);
             }
         }
@@ -288,12 +290,11 @@ impl Core {
         refusal: &Refusal,
         out: &mut Actions,
     ) {
-        out.push(
-            self.note(node, Level::Info, "subagent.refused")
-                .with("gate", refusal.gate.as_str())
-                .with("message", refusal.message.as_str())
-                .into(),
-        );
+        let note = match node {
+            NodeId::OPERATOR => daemon_note(Level::Info, "subagent.refused"),
+            _ => self.note(node, Level::Info, "subagent.refused"),
+        };
+        out.push(note.with("gate", refusal.gate.as_str()).with("message", refusal.message.as_str()).into());
         self.answer(node, request, true, &json!({ "error": refusal }), out);
     }
 }

@@ -111,8 +111,7 @@ impl Core {
     fn tell_turn(&mut self, node: NodeId, out: &mut Actions) {
         let waiters = self.runs.get(&node).map(|run| run.waiters.clone()).unwrap_or_default();
         for waiter in waiters {
-            let asked = self.runs.get(&waiter.node).and_then(|run| run.requests.get(&waiter.request));
-            if matches!(asked, Some(Request::Turn { .. })) {
+            if matches!(self.asked_by(waiter), Some(Request::Turn { .. })) {
                 self.tell(waiter.node, waiter.request, out);
             }
         }

@@ -1,8 +1,8 @@
 //! The conversation's worker: the one that is warm is asked again, and a new one is told what was said before.
 
-use super::Core;
 use super::catalogue::worker_tools;
 use super::spawn::{Plan, Right};
+use super::{Core, host_tools, operator};
 use crate::action::{Actions, Walls};
 use crate::config::Priority;
 use crate::id::NodeId;
@@ -36,6 +36,8 @@ impl Core {
 
     pub(super) fn begin_worker(&mut self, text: &str, out: &mut Actions) -> NodeId {
         let (run_id, trace) = self.mint_names(None);
+        let mut own_tools = worker_tools(self.admission.depth_allows(0));
+        own_tools.extend(host_tools::offered(&self.config.host, &Grant::ALL));
         let payload = Spawn {
             v: VERSION,
             run_id,
@@ -52,8 +54,8 @@ impl Core {
             output_schema: None,
             servers: self.config.servers.clone(),
             tools: None,
-            names: Vec::new(),
-            own_tools: worker_tools(self.admission.depth_allows(0)),
+            names: host_tools::names(&self.config.host),
+            own_tools,
             model: self.config.model.model.clone(),
             limits: self.config.run.clone(),
             log_level: self.config.log_level.clone(),
@@ -62,8 +64,9 @@ impl Core {
             right: Right::Worker,
             parent: None,
             call_id: None,
-            principal: "operator".to_owned(),
+            principal: operator::PRINCIPAL.to_owned(),
             grant: Grant::ALL,
+            host: self.config.host.clone(),
             walls: Walls::default(),
             priority: Priority::Normal,
             price: self.config.model.price,

@@ -2,6 +2,8 @@
 //!
 //! Called by the reactor, implemented by the binary, embedders and tests. Nothing here may wait.
 
+use agentd_core::action::HostCall;
+use agentd_core::bytes::Json;
 use agentd_core::event::Event;
 use agentd_core::note::Note;
 use agentd_core::record::{Record, ResultObject};
@@ -31,6 +33,20 @@ pub trait Outside {
 
     /// How things stand after a turn.
     fn see(&mut self, _snapshot: Snapshot) {}
+
+    /// An operator's call has its answer.
+    fn answer(&mut self, _call: u64, _error: bool, _value: Json) {}
+
+    /// Begins a call of a tool of this program. Its answer is posted to the mailbox, as `HostToolAnswered`, once.
+    ///
+    /// # Errors
+    /// It cannot be called: a sentence for the model.
+    fn call_tool(&mut self, call: HostCall) -> Result<(), String> {
+        Err(format!("{}.{} is offered by nobody", call.server, call.tool))
+    }
+
+    /// Nobody waits for the answer of this call any more.
+    fn cancel_tool(&mut self, _call: u64) {}
 
     /// The first frame of a child, length prefix included, with the secrets put in.
     ///

@@ -14,7 +14,7 @@ use crate::signals::Signals;
 use crate::spawner::Image;
 use crate::tree::Mode;
 use agentd_core::action::{Action, Actions, Costliest};
-use agentd_core::bytes::Bytes;
+use agentd_core::bytes::{Bytes, Json};
 use agentd_core::event::{Event, SupervisorSignal};
 use agentd_core::machine::Machine;
 use agentd_core::record::UsageSum;
@@ -237,6 +237,18 @@ impl<'a, M: Machine + ?Sized, O: Outside> Reactor<'a, M, O> {
             },
             Action::Note(note) => self.outside.note(now, note),
             Action::Deliver { prompt, result, fault } => self.outside.deliver(prompt, &result, fault),
+            Action::Answer { call, error, value } => self.outside.answer(call, error, value),
+            Action::CallHostTool(asked) => {
+                let call = asked.call;
+                if let Err(why) = self.outside.call_tool(asked) {
+                    learned.push_back(Event::HostToolAnswered {
+                        call,
+                        error: true,
+                        value: Json::of(&why.into()),
+                    });
+                }
+            }
+            Action::CancelHostTool { call } => self.outside.cancel_tool(call),
             // `tell` ends with it before it comes here.
             Action::Exit { .. } => {}
         }

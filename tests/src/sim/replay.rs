@@ -135,6 +135,7 @@ fn config(knobs: &Knobs) -> Config {
         worker_idle: ms(knobs.idle_ms),
         wake_on_results: knobs.wake,
         servers: Vec::new(),
+        host: Vec::new(),
         run,
         subagents: SubagentLimits {
             breadth: knobs.breadth,

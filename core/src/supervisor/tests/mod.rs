@@ -4,8 +4,10 @@
 mod admission;
 mod drain;
 mod endings;
+mod host_tools;
 mod learning;
 mod models;
+mod operator;
 mod queue;
 mod sums;
 mod turns;
@@ -46,6 +48,7 @@ pub(super) fn config() -> Config {
         worker_idle: Duration::from_secs(60),
         wake_on_results: false,
         servers: vec![server("files"), server("repo")],
+        host: Vec::new(),
         run: RunLimits {
             steps: 500,
             tokens: 2_000_000,
@@ -111,6 +114,10 @@ pub(super) struct Desk {
     held: Vec<Event>,
     hold_spawns: bool,
     records: Vec<crate::record::Record>,
+    /// The operator's answers, by call.
+    answers: BTreeMap<u64, (bool, Value)>,
+    host_calls: Vec<crate::action::HostCall>,
+    cancelled: Vec<u64>,
 }
 
 impl Desk {
@@ -127,6 +134,9 @@ impl Desk {
             held: vec![],
             hold_spawns: false,
             records: vec![],
+            answers: BTreeMap::new(),
+            host_calls: vec![],
+            cancelled: vec![],
         }
     }
 
@@ -214,11 +224,29 @@ impl Desk {
                 self.delivered.push(*result);
                 None
             }
+            Action::Answer { call, error, value } => {
+                let value = value.parse().expect("JSON");
+                assert!(self.answers.insert(call, (error, value)).is_none(), "call {call} is answered twice");
+                None
+            }
+            Action::CallHostTool(call) => {
+                self.host_calls.push(call);
+                None
+            }
+            Action::CancelHostTool { call } => {
+                self.cancelled.push(call);
+                None
+            }
             exit @ Action::Exit { .. } => {
                 self.exit = Some(exit);
                 None
             }
         }
+    }
+
+    /// The status of `sub-<n>`.
+    fn statuses_of(&self, n: u64) -> Status {
+        self.core.runs[&self.core.by_handle[&Handle(n)]].record.status
     }
 
     fn release(&mut self) {
@@ -365,6 +393,12 @@ impl Desk {
         if let Some(seq) = seq {
             self.up(node, &Up::Pong(Pong { seq }));
         }
+    }
+
+    /// A call of the operator; its answer is in `answers`.
+    fn operator(&mut self, call: u64, tool: &str, args: Value) -> Option<(bool, Value)> {
+        self.event(Event::OperatorCalled { call, tool: tool.into(), args: Json::of(&args) });
+        self.answers.get(&call).cloned()
     }
 
     fn noted(&self, event: &str) -> usize {

@@ -28,10 +28,8 @@ impl Core {
     pub(super) fn subagent_list(&mut self, call: &Call<'_>, out: &mut Actions) -> Result<(), Refusal> {
         let Call { node, id, args } = *call;
         accept_only(args, &[])?;
-        let principal = self.runs.get(&node).map(|r| r.record.principal.clone()).unwrap_or_default();
         let own = self.by_handle.values().copied();
-        let own: Vec<NodeId> =
-            own.filter(|n| self.runs.get(n).is_some_and(|r| r.record.principal == principal)).collect();
+        let own: Vec<NodeId> = own.filter(|n| self.may_name(node, *n)).collect();
         let runs: Vec<Value> = own.iter().map(|n| self.status_of(*n)).collect();
         self.answer(node, id, false, &json!({ "runs": runs }), out);
         Ok(())
@@ -47,13 +45,12 @@ impl Core {
             Some(Value::Bool(b)) => *b,
             Some(_) => return Err(arguments("only: accepted is true or false".into())),
         };
-        let who = self.runs.get(&node).and_then(|r| r.record.handle);
-        let who = who.map_or_else(|| "the conversation".to_owned(), |handle| handle.to_string());
+        let who = self.caller_name(node);
         if let Some(value) = self.final_object(target) {
             self.answer_json(node, id, false, value, out);
         } else {
-            if let Some(run) = self.run(node) {
-                run.requests.insert(id, Request::Kill { node: target });
+            if let Some(requests) = self.requests_mut(node) {
+                requests.insert(id, Request::Kill { node: target });
             }
             if let Some(run) = self.run(target) {
                 run.waiters.push(Waiter { node, request: id });
@@ -111,17 +108,20 @@ impl Core {
 
     /// The run behind a handle, if it is the caller's to name: another principal's reads as unknown (S6.5).
     pub(super) fn owned(&self, caller: NodeId, handle: &str) -> Result<NodeId, Refusal> {
-        let principal = self.runs.get(&caller).map(|r| r.record.principal.as_str());
         let found = handle.parse::<Handle>().ok().and_then(|h| self.by_handle.get(&h)).copied();
-        found.filter(|n| self.runs.get(n).map(|r| r.record.principal.as_str()) == principal).ok_or_else(
-            || Refusal {
-                gate: "handle".into(),
-                message: format!("unknown handle {}", json::preview(handle, limits::PREVIEW_BYTES)),
-                limit: None,
-                observed: None,
-                hint: "subagent_list shows the handles there are".into(),
-            },
-        )
+        found.filter(|n| self.may_name(caller, *n)).ok_or_else(|| Refusal {
+            gate: "handle".into(),
+            message: format!("unknown handle {}", json::preview(handle, limits::PREVIEW_BYTES)),
+            limit: None,
+            observed: None,
+            hint: "subagent_list shows the handles there are".into(),
+        })
+    }
+
+    /// The operator may name every run, anybody else those of its own principal.
+    fn may_name(&self, caller: NodeId, run: NodeId) -> bool {
+        let Some(run) = self.runs.get(&run) else { return false };
+        caller == NodeId::OPERATOR || self.principal_of(caller) == Some(run.record.principal.as_str())
     }
 }
 

@@ -10,12 +10,24 @@ mod waiting;
 use super::Core;
 use super::catalogue;
 use crate::action::Actions;
+use crate::bytes::Json;
 use crate::error::Refusal;
 use crate::id::NodeId;
 use crate::json;
 use crate::limits;
 use crate::wire::message::ToolRequest;
 use serde_json::{Map, Value, json};
+
+/// Who calls, and by which number.
+#[derive(Clone, Copy)]
+pub(super) struct Caller<'a> {
+    /// A run, or the operator.
+    pub(super) node: NodeId,
+    /// Its own number of the call.
+    pub(super) id: u64,
+    /// The model's id of the tool call, when a model made it.
+    pub(super) call_id: Option<&'a str>,
+}
 
 /// One call that was understood as far as its arguments are an object.
 #[derive(Clone, Copy)]
@@ -53,18 +65,29 @@ impl Core {
             self.answer(node, id, true, &why, out);
             return;
         }
-        if let Err(refusal) = self.dispatch(node, request, out) {
+        let caller = Caller { node, id, call_id: Some(&request.call_id) };
+        if let Err(refusal) = self.dispatch(caller, &request.name, &request.args, out) {
             self.answer_refusal(node, id, &refusal, out);
         }
     }
 
-    fn dispatch(&mut self, node: NodeId, request: ToolRequest, out: &mut Actions) -> Result<(), Refusal> {
-        let args = json::object(&request.args.0, limits::ARGUMENT_BYTES, limits::ARGUMENT_DEPTH)
+    /// Does what a call asks for, of a tool that its caller was offered.
+    pub(super) fn dispatch(
+        &mut self,
+        caller: Caller<'_>,
+        tool: &str,
+        args: &Json,
+        out: &mut Actions,
+    ) -> Result<(), Refusal> {
+        let object = json::object(&args.0, limits::ARGUMENT_BYTES, limits::ARGUMENT_DEPTH)
             .map_err(|problem| arguments(problem.to_string()))?;
-        let id = request.id;
-        let call = Call { node, id, args: &args };
-        match request.name.as_str() {
-            catalogue::RUN => self.subagent_run(node, id, request.call_id, &args, out),
+        if let Some(host_tool) = self.host_tool(tool) {
+            self.call_host_tool(caller, host_tool, args, out);
+            return Ok(());
+        }
+        let call = Call { node: caller.node, id: caller.id, args: &object };
+        match tool {
+            catalogue::RUN => self.subagent_run(caller, &object, out),
             catalogue::AWAIT => self.subagent_await(&call, out),
             catalogue::STATUS => self.subagent_status(&call, out),
             catalogue::LIST => self.subagent_list(&call, out),
@@ -73,6 +96,8 @@ impl Core {
             catalogue::STEER => self.subagent_steer(&call, out),
             catalogue::FINISH => self.subagent_finish(&call, out),
             catalogue::RETIRE => self.subagent_retire(&call, out),
+            catalogue::PAUSE => self.subagent_pause(&call, out),
+            catalogue::RESUME => self.subagent_resume(&call, out),
             catalogue::PLAN_CREATE => self.plan_create(&call, out),
             catalogue::PLAN_GET => self.plan_get(&call, out),
             catalogue::PLAN_UPDATE => self.plan_update(&call, out),

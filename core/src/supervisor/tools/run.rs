@@ -1,22 +1,23 @@
 //! `subagent.run`: what the caller asks for, narrowed to what it has itself, through the gates, into a run.
 
-use super::list;
+use super::{Caller, list};
 use crate::action::{Actions, Walls};
 use crate::admit::{Applicant, RunArgs};
+use crate::config::HostServer;
 use crate::error::Refusal;
 use crate::id::{Handle, NodeId, RunId};
 use crate::json;
 use crate::limits;
 use crate::plan::Change;
 use crate::policy::grant::Grant;
-use crate::policy::registry::{self, Names};
+use crate::policy::registry;
 use crate::run::{Request, Waiter, nice};
 use crate::supervisor::catalogue::delegation_tools;
 use crate::supervisor::spawn::{Plan, Right};
-use crate::supervisor::{Core, ms};
+use crate::supervisor::{Core, host_tools, ms};
 use crate::time::Duration;
 use crate::wire::Encoder;
-use crate::wire::message::{Down, Mode, Model, Role, RunLimits, Server, Spawn, Trace, VERSION};
+use crate::wire::message::{Down, Mode, Model, Role, RunLimits, Server, Spawn, ToolName, Trace, VERSION};
 use serde_json::{Map, Value};
 
 /// Room left in the first frame for values that the host puts in.
@@ -25,12 +26,11 @@ const SPAWN_ROOM: usize = 64 * 1024;
 impl Core {
     pub(super) fn subagent_run(
         &mut self,
-        node: NodeId,
-        id: u64,
-        call_id: String,
+        caller: Caller<'_>,
         object: &Map<String, Value>,
         out: &mut Actions,
     ) -> Result<(), Refusal> {
+        let Caller { node, id, call_id } = caller;
         let args = self.read_run(object);
         let granted = self.narrowed(node, &args);
         let mut problems = granted.problems.clone();
@@ -44,14 +44,14 @@ impl Core {
         problems.extend(self.wrong_item(args.plan_item));
         let mut payload = self.payload(node, &args, &granted, model.model);
         problems.extend(too_large(&payload));
-        let (depth, principal) =
-            self.runs.get(&node).map(|r| (r.record.depth, r.record.principal.clone())).unwrap_or_default();
+        let depth = self.runs.get(&node).map_or(0, |run| run.record.depth);
+        let principal = self.principal_of(node).unwrap_or_default().to_owned();
         let mut live = self.runs.values().filter(|r| r.permit.is_some()).filter_map(|r| r.record.handle);
         let applicant = Applicant {
             args: &args,
             requester_depth: depth,
             draining: self.drain.is_some(),
-            may_wait: self.is_worker(node),
+            may_wait: self.is_worker(node) || node == NodeId::OPERATOR,
             problems: &problems,
             live: &mut live,
         };
@@ -65,10 +65,11 @@ impl Core {
         let walls = self.walls(&args);
         let plan = Plan {
             right: Right::Subagent(verdict),
-            parent: Some(node),
-            call_id: Some(call_id),
+            parent: (node != NodeId::OPERATOR).then_some(node),
+            call_id: call_id.map(str::to_owned),
             principal,
             grant: granted.grant,
+            host: granted.host,
             walls,
             priority: args.priority.unwrap_or(self.config.defaults.priority),
             price: model.price,
@@ -79,8 +80,8 @@ impl Core {
         if let Some(run) = self.run(child) {
             run.waiters.push(Waiter { node, request: id });
         }
-        if let Some(run) = self.run(node) {
-            run.requests.insert(id, Request::Run { child, sync: mode == Mode::Sync });
+        if let Some(requests) = self.requests_mut(node) {
+            requests.insert(id, Request::Run { child, sync: mode == Mode::Sync });
         }
         Ok(())
     }
@@ -120,18 +121,22 @@ impl Core {
     /// What the caller may give of what it has itself (S3.6), and what is wrong with what it named.
     fn narrowed(&self, node: NodeId, args: &RunArgs) -> Narrowed {
         let mut problems = Vec::new();
-        let own: Vec<&str> =
-            self.runs.get(&node).map(|r| r.servers.iter().map(String::as_str).collect()).unwrap_or_default();
+        let own = self.servers_of(node);
         let mut servers: Vec<Server> =
             self.config.servers.iter().filter(|s| own.contains(&s.name.as_str())).cloned().collect();
+        let mut host = self.host_of(node);
         if let Some(named) = &args.servers {
             for name in named.iter().filter(|n| !own.contains(&n.as_str())) {
                 let name = json::preview(name, limits::PREVIEW_BYTES);
                 problems.push(format!("servers: unknown {name}; accepted are {}", list(&own)));
             }
             servers.retain(|s| named.contains(&s.name));
+            host.retain(|group| named.contains(&group.name));
         }
-        let above = self.runs.get(&node).map_or(Grant::NOTHING, |r| r.grant.clone());
+        let above = match node {
+            NodeId::OPERATOR => Grant::ALL,
+            _ => self.runs.get(&node).map_or(Grant::NOTHING, |r| r.grant.clone()),
+        };
         let asked = match Grant::parse("tools", args.tools.as_deref()) {
             Ok(grant) => grant,
             Err(bad) => {
@@ -139,13 +144,29 @@ impl Core {
                 Grant::NOTHING
             }
         };
-        let names = registry::names(&self.config.servers, &self.offered, &[]);
+        let given = host_tools::names(&self.config.host);
+        let names = registry::names(&self.config.servers, &self.offered, &given);
+        let names = names.names.into_iter().filter(|n| servers.iter().any(|s| s.name == n.server));
+        let names: Vec<ToolName> = names.chain(host_tools::names(host.iter().copied())).collect();
         problems.extend(self.unmatched(&asked, &above, &servers, &names));
-        Narrowed { servers, grant: above.narrow(&asked), names, problems }
+        let host = host.into_iter().cloned().collect();
+        Narrowed { servers, host, grant: above.narrow(&asked), names, problems }
+    }
+
+    /// The servers that a caller has itself.
+    fn servers_of(&self, caller: NodeId) -> Vec<&str> {
+        match self.runs.get(&caller) {
+            Some(run) => run.servers.iter().map(String::as_str).collect(),
+            None if caller == NodeId::OPERATOR => {
+                let host = self.config.host.iter().map(|group| group.name.as_str());
+                self.config.servers.iter().map(|s| s.name.as_str()).chain(host).collect()
+            }
+            None => Vec::new(),
+        }
     }
 
     /// Patterns that match no tool of the granted servers, once all their lists are known.
-    fn unmatched(&self, asked: &Grant, above: &Grant, servers: &[Server], names: &Names) -> Vec<String> {
+    fn unmatched(&self, asked: &Grant, above: &Grant, servers: &[Server], names: &[ToolName]) -> Vec<String> {
         let mut problems: Vec<String> = above
             .misses(asked)
             .iter()
@@ -154,12 +175,7 @@ impl Core {
         if servers.iter().any(|s| !self.offered.contains_key(&s.name)) {
             return problems;
         }
-        let there: Vec<&str> = names
-            .names
-            .iter()
-            .filter(|n| servers.iter().any(|s| s.name == n.server))
-            .map(|n| n.name.as_str())
-            .collect();
+        let there: Vec<&str> = names.iter().map(|n| n.name.as_str()).collect();
         for pattern in asked.unmatched(there.iter().copied()) {
             problems.push(format!("tools: {pattern:?} matches no tool; accepted are {}", list(&there)));
         }
@@ -169,9 +185,9 @@ impl Core {
     /// What the child will be handed, still without the names that admission mints.
     fn payload(&mut self, node: NodeId, args: &RunArgs, granted: &Narrowed, model: Model) -> Spawn {
         let depth = self.runs.get(&node).map_or(0, |r| r.record.depth) + 1;
-        let names = granted.names.names.iter();
-        let names = names.filter(|n| granted.servers.iter().any(|s| s.name == n.server)).cloned().collect();
         let delegates = args.delegate && self.admission.depth_allows(depth);
+        let mut own_tools = if delegates { delegation_tools() } else { Vec::new() };
+        own_tools.extend(host_tools::offered(&granted.host, &granted.grant));
         Spawn {
             v: VERSION,
             // As long as the real ones, so that what is measured is what is sent.
@@ -193,8 +209,8 @@ impl Core {
             output_schema: args.output_schema.clone(),
             servers: granted.servers.clone(),
             tools: granted.grant.to_patterns(),
-            names,
-            own_tools: if delegates { delegation_tools() } else { Vec::new() },
+            names: granted.names.clone(),
+            own_tools,
             model,
             limits: self.run_limits(args),
             log_level: self.config.log_level.clone(),
@@ -226,8 +242,10 @@ impl Core {
 /// What a spawn may use.
 struct Narrowed {
     servers: Vec<Server>,
+    host: Vec<HostServer>,
     grant: Grant,
-    names: Names,
+    /// Of the tools of these servers, as far as they are known.
+    names: Vec<ToolName>,
     problems: Vec<String>,
 }
 

@@ -9,10 +9,11 @@ use crate::id::NodeId;
 use crate::limits;
 use crate::note::Level;
 use crate::run::Run;
+use crate::run::process::Process;
 use crate::supervisor::Core;
 use crate::supervisor::spawn::mode_name;
 use crate::wire::Down;
-use crate::wire::message::{Finish, Text};
+use crate::wire::message::{Finish, Pause, Resume, Text};
 use serde_json::{Map, Value};
 
 impl Core {
@@ -71,6 +72,37 @@ impl Core {
         }
         self.tell_child(target, Down::Finish(Finish { reason }), out).map_err(|why| over(&why))?;
         out.push(self.note(target, Level::Info, "subagent.finish").into());
+        let answer = self.runs.get(&target).map_or(Value::Null, Run::unfinished);
+        self.answer(node, id, false, &answer, out);
+        Ok(())
+    }
+
+    pub(super) fn subagent_pause(&mut self, call: &Call<'_>, out: &mut Actions) -> Result<(), Refusal> {
+        self.set_paused(call, true, out)
+    }
+
+    pub(super) fn subagent_resume(&mut self, call: &Call<'_>, out: &mut Actions) -> Result<(), Refusal> {
+        self.set_paused(call, false, out)
+    }
+
+    /// Pauses a run from its next boundary on, or lets it go on (S6.9). What is so already stays so.
+    fn set_paused(&mut self, call: &Call<'_>, paused: bool, out: &mut Actions) -> Result<(), Refusal> {
+        let Call { node, id, args } = *call;
+        accept_only(args, &["handle"])?;
+        let target = self.talked_to(node, args)?;
+        if self.runs.get(&target).is_some_and(|run| run.paused != paused) {
+            let down = if paused { Down::Pause(Pause {}) } else { Down::Resume(Resume {}) };
+            self.tell_child(target, down, out).map_err(|why| over(&why))?;
+            let now = self.now.mono;
+            if let Some(run) = self.run(target) {
+                run.paused = paused;
+                if let Process::Alive(alive) = &mut run.process {
+                    if paused { alive.liveness.pause(now) } else { alive.liveness.resume(now) }
+                }
+            }
+            let event = if paused { "subagent.pause" } else { "subagent.resume" };
+            out.push(self.note(target, Level::Info, event).into());
+        }
         let answer = self.runs.get(&target).map_or(Value::Null, Run::unfinished);
         self.answer(node, id, false, &answer, out);
         Ok(())

@@ -34,8 +34,8 @@ impl Core {
             }
         }
         let until = timeout.map(|t| self.now.mono + t);
-        if let Some(run) = self.run(node) {
-            run.requests.insert(id, Request::Await { nodes, any, single, until });
+        if let Some(requests) = self.requests_mut(node) {
+            requests.insert(id, Request::Await { nodes, any, single, until });
         }
         // A timeout of zero is over now.
         self.give_up_awaits(node, out);
@@ -59,8 +59,8 @@ impl Core {
         if let Some(run) = self.run(of) {
             run.waiters.push(Waiter { node, request: id });
         }
-        if let Some(run) = self.run(node) {
-            run.requests.insert(id, Request::Turn { node: of, message, until });
+        if let Some(requests) = self.requests_mut(node) {
+            requests.insert(id, Request::Turn { node: of, message, until });
         }
         self.tell(node, id, out);
         self.give_up_awaits(node, out);
@@ -140,20 +140,11 @@ impl Core {
     /// Awaits of this run whose time is up.
     pub(in crate::supervisor) fn give_up_awaits(&mut self, node: NodeId, out: &mut Actions) {
         let now = self.now.mono;
-        let Some(run) = self.runs.get(&node) else { return };
-        let over: Vec<u64> = run
-            .requests
-            .iter()
-            .filter(|(_, r)| match r {
-                Request::Await { until, .. } | Request::Turn { until, .. } => {
-                    until.is_some_and(|at| at <= now)
-                }
-                Request::Run { .. } | Request::Kill { .. } => false,
-            })
-            .map(|(id, _)| *id)
-            .collect();
+        let Some(requests) = self.requests(node) else { return };
+        let over = requests.iter().filter(|(_, request)| request.due().is_some_and(|at| at <= now));
+        let over: Vec<u64> = over.map(|(id, _)| *id).collect();
         for request in over {
-            let asked = self.runs.get(&node).and_then(|run| run.requests.get(&request));
+            let asked = self.asked_by(Waiter { node, request });
             if let Some(Request::Turn { node: of, message, .. }) = asked {
                 let (of, message) = (*of, *message);
                 let mut value = self.runs.get(&of).map_or(Value::Null, Run::unfinished);

@@ -163,7 +163,10 @@ impl Oracles {
             | Action::Signal { .. }
             | Action::Sweep { .. }
             | Action::Reap { .. }
-            | Action::ReapOrphans => {}
+            | Action::ReapOrphans
+            | Action::Answer { .. }
+            | Action::CallHostTool(_)
+            | Action::CancelHostTool { .. } => {}
         }
         self.facts.did(now, action);
     }

@@ -28,6 +28,9 @@ pub(super) fn judge(facts: &Facts, now: Instant, action: &Action, kernel: &Kerne
         | Action::Persist { .. }
         | Action::Note(_)
         | Action::Deliver { .. }
+        | Action::Answer { .. }
+        | Action::CallHostTool(_)
+        | Action::CancelHostTool { .. }
         | Action::Exit { .. } => Ok(()),
     }
 }

@@ -48,7 +48,12 @@ impl World<'_> {
             Action::Reap { node } => self.reap(node),
             Action::ReapOrphans => self.kernel.reap_orphans(),
             Action::Persist { seq, .. } => self.persist(seq),
-            Action::Note(_) | Action::Deliver { .. } | Action::Exit { .. } => {}
+            Action::Note(_)
+            | Action::Deliver { .. }
+            | Action::Answer { .. }
+            | Action::CallHostTool(_)
+            | Action::CancelHostTool { .. }
+            | Action::Exit { .. } => {}
         }
     }
 
@@ -196,6 +201,9 @@ fn is_about(event: &Event, node: NodeId) -> bool {
         | Event::Tick
         | Event::Stored { .. }
         | Event::StoreFailed { .. }
-        | Event::Signalled { .. } => false,
+        | Event::Signalled { .. }
+        | Event::OperatorCalled { .. }
+        | Event::OperatorHungUp { .. }
+        | Event::HostToolAnswered { .. } => false,
     }
 }

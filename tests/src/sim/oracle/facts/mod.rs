@@ -183,6 +183,9 @@ impl Facts {
             }
             Event::TurnCancelled { prompt, .. } => self.prompt_cancelled(now, *prompt),
             Event::Signalled { .. }
+            | Event::OperatorCalled { .. }
+            | Event::OperatorHungUp { .. }
+            | Event::HostToolAnswered { .. }
             | Event::Seeded { .. }
             | Event::Tick
             | Event::ChildStderr { .. }
@@ -267,7 +270,13 @@ impl Facts {
             Action::CloseStdin { node } => {
                 self.node(*node).cancelled.get_or_insert(now);
             }
-            Action::SendToChild { .. } | Action::ReapOrphans | Action::Note(_) | Action::Exit { .. } => {}
+            Action::SendToChild { .. }
+            | Action::ReapOrphans
+            | Action::Note(_)
+            | Action::Answer { .. }
+            | Action::CallHostTool(_)
+            | Action::CancelHostTool { .. }
+            | Action::Exit { .. } => {}
             Action::Deliver { .. } => self.delivered = Some(now),
         }
     }
