@@ -170,6 +170,28 @@ fn core_plan() {
 }
 
 #[test]
+fn core_child() {
+    let ends = [
+        "held",
+        "running",
+        "completed",
+        "failed",
+        "cancelled",
+        "parked",
+        "exhausted_steps",
+        "child.protocol_error",
+        "child.late_result",
+        "child.after_terminal",
+        "subagent.refused",
+        "subagent.turn",
+        "subagent.steer",
+        "subagent.kill.escalated",
+        "drain.forced",
+    ];
+    replay("core_child", agentd_core::supervisor::fuzzing::core_child, &ends);
+}
+
+#[test]
 fn every_target_is_replayed_here() {
     let manifest = std::fs::read_to_string(fuzz().join("Cargo.toml")).expect("fuzz/Cargo.toml");
     let (source, mut targets) = (include_str!("corpora.rs"), 0);

@@ -10,6 +10,7 @@ use std::fmt::Debug;
 mod edits;
 
 pub use edits::message_decode;
+pub(crate) use edits::up_message;
 
 /// Reads `data` as a stream and as the body of one frame, in both directions, whole and cut in two ways. The first
 /// byte says where it is cut. Gives the types of what was decoded, and how the streams ended.

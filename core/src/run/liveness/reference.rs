@@ -17,6 +17,8 @@ enum Step {
     Gap(u64),
     TurnEnds,
     TurnBegins(u64),
+    Pause,
+    Resume,
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -28,6 +30,8 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (0u64..20_000).prop_map(Step::Gap),
         1 => Just(Step::TurnEnds),
         1 => (0u64..5_000).prop_map(Step::TurnBegins),
+        1 => Just(Step::Pause),
+        1 => Just(Step::Resume),
     ]
 }
 
@@ -52,6 +56,8 @@ enum Did {
     Pong(u64),
     /// What the supervisor did: it sent the next ping.
     Pinged,
+    /// What the operator did: it goes on after a pause, and is judged as one that has just said something.
+    Resumed,
 }
 
 /// The naive account, in milliseconds of a clock that a gap does not move.
@@ -60,6 +66,12 @@ struct Naive {
     now: u64,
     did: Vec<(u64, Did)>,
     deadline: Option<u64>,
+    /// Since when it pauses.
+    paused: Option<u64>,
+    /// Pauses so far: time that it had not to be ready in.
+    rested: u64,
+    /// When the turn in hand began.
+    begun: u64,
 }
 
 impl Naive {
@@ -75,7 +87,7 @@ impl Naive {
     fn pong(&mut self, seq: u64) -> bool {
         let answered = self.did.iter().filter_map(|(_, did)| match did {
             Did::Pong(seq) => Some(*seq),
-            Did::Ready | Did::Frame | Did::Pinged => None,
+            Did::Ready | Did::Frame | Did::Pinged | Did::Resumed => None,
         });
         let fresh = seq > answered.max().unwrap_or(0) && seq <= self.pings();
         if fresh {
@@ -91,21 +103,33 @@ impl Naive {
     fn verdict(&self, keys: &config::Liveness) -> Option<Verdict> {
         let key = |duration: Duration| duration.as_millis() as u64;
         let grace = key(keys.hard_deadline_grace);
+        let pinged = self.last(|did| did == Did::Pinged).unwrap_or(0);
+        let ping = (self.now >= pinged + key(keys.ping)).then(|| Verdict::Ping { seq: self.pings() + 1 });
+        if self.paused.is_some() {
+            return ping;
+        }
         if self.deadline.is_some_and(|deadline| self.now >= deadline + grace) {
             return Some(Verdict::HardDeadline);
         }
-        if !self.is_ready() && self.now >= key(keys.ready) {
+        if !self.is_ready() && self.now >= self.rested + key(keys.ready) {
             return Some(Verdict::NeverReady);
         }
-        let frame = self.last(|did| matches!(did, Did::Ready | Did::Frame)).unwrap_or(0);
-        let pong = self.last(|did| matches!(did, Did::Ready | Did::Pong(_))).unwrap_or(0);
+        let frame = self.last(|did| matches!(did, Did::Ready | Did::Frame | Did::Resumed)).unwrap_or(0);
+        let pong = self.last(|did| matches!(did, Did::Ready | Did::Pong(_) | Did::Resumed)).unwrap_or(0);
         let (silent, no_pong) = (self.now - frame, self.now - pong);
         if self.is_ready() && silent >= key(keys.progress) && no_pong >= key(keys.pong) {
             let ms = Duration::from_millis;
             return Some(Verdict::Stuck { silent: ms(silent), no_pong: ms(no_pong) });
         }
-        let pinged = self.last(|did| did == Did::Pinged).unwrap_or(0);
-        (self.now >= pinged + key(keys.ping)).then(|| Verdict::Ping { seq: self.pings() + 1 })
+        ping
+    }
+
+    fn resume(&mut self) {
+        let Some(paused) = self.paused.take() else { return };
+        self.rested += self.now - paused;
+        // A turn that began during the pause gives only the rest of it.
+        self.deadline = self.deadline.map(|at| at + (self.now - paused.max(self.begun)));
+        self.did.push((self.now, Did::Resumed));
     }
 }
 
@@ -153,7 +177,15 @@ proptest! {
                 }
                 Step::TurnBegins(deadline) => {
                     child.turn_begun(now, ms_of(deadline), &keys);
-                    naive.deadline = Some(naive.now + deadline);
+                    (naive.deadline, naive.begun) = (Some(naive.now + deadline), naive.now);
+                }
+                Step::Pause => {
+                    child.pause(now);
+                    naive.paused.get_or_insert(naive.now);
+                }
+                Step::Resume => {
+                    child.resume(now);
+                    naive.resume();
                 }
             }
             let now = Instant::from_millis(ms);

@@ -3,7 +3,7 @@
 
 use super::{decode, direction, framed};
 use crate::wire::samples::{every_down, every_up};
-use crate::wire::{Decoded, Encoder, Ignored, Message};
+use crate::wire::{Decoded, Encoder, Ignored, Message, Up};
 use ciborium::Value;
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -59,21 +59,26 @@ pub fn message_decode(data: &[u8]) -> BTreeSet<&'static str> {
     reached
 }
 
+/// A message of a child: a sample, edited; `None` when it is none any more.
+pub(crate) fn up_message(which: u8, edits: &[u8]) -> Option<Up> {
+    let samples = every_up();
+    let sample = samples.get(usize::from(which) % samples.len())?;
+    let (envelope, pairs) = parts(sample);
+    let frame = framed(&bytes(&Value::Map([envelope, changed(pairs, edits)].concat())));
+    match decode([frame.as_slice()].into_iter()).frames.pop() {
+        Some(Ok(Decoded::Message(message))) => Some(message),
+        Some(Ok(Decoded::Ignored) | Err(_)) | None => None,
+    }
+}
+
 fn edited<M: Message + Debug + PartialEq>(
     sample: &M,
     cut: u8,
     edits: &[u8],
     reached: &mut BTreeSet<&'static str>,
 ) {
-    let (envelope, mut pairs) = parts(sample);
-    for edit in edits.chunks_exact(3).take(EDITS) {
-        let [place, what, with] = edit else { continue };
-        let mut tree = Value::Map(std::mem::take(&mut pairs));
-        if places(&tree) <= PLACES {
-            apply(&mut tree, usize::from(*place), *what, *with);
-        }
-        pairs = tree.into_map().unwrap_or_default();
-    }
+    let (envelope, pairs) = parts(sample);
+    let pairs = changed(pairs, edits);
     let body = |pairs: Vec<(Value, Value)>| framed(&bytes(&Value::Map(pairs)));
     let frame = body([envelope.clone(), pairs.clone()].concat());
     direction::<M>(&frame, usize::from(cut), reached);
@@ -86,6 +91,19 @@ fn edited<M: Message + Debug + PartialEq>(
         let ignored = Ignored { keys: said.ignored.keys + 1, ..said.ignored };
         assert_eq!((more.frames, more.ignored), (said.frames, ignored), "one more key");
     }
+}
+
+/// The pairs of a message's map, edited.
+fn changed(mut pairs: Vec<(Value, Value)>, edits: &[u8]) -> Vec<(Value, Value)> {
+    for edit in edits.chunks_exact(3).take(EDITS) {
+        let [place, what, with] = edit else { continue };
+        let mut tree = Value::Map(pairs);
+        if places(&tree) <= PLACES {
+            apply(&mut tree, usize::from(*place), *what, *with);
+        }
+        pairs = tree.into_map().unwrap_or_default();
+    }
+    pairs
 }
 
 /// The pairs of a message's map: `t` and `n`, and its own.
