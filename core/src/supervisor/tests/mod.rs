@@ -6,6 +6,7 @@ mod drain;
 mod endings;
 mod host_tools;
 mod learning;
+mod lifecycle;
 mod models;
 mod operator;
 mod queue;
