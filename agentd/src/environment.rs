@@ -3,7 +3,7 @@
 //! Owns the list. Refuses every other name, secrets included. Called by whoever makes a child, by a child for
 //! its keepers and by a keeper for its server.
 
-pub use agentd_host::marker::{KEEPER, NAME, PARENT_PID, SUBAGENT};
+pub use agentd_host::marker::{FILES, KEEPER, NAME, PARENT_PID, SUBAGENT};
 use std::ffi::{OsStr, OsString};
 
 const NAMES: [&str; 9] =

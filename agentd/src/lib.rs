@@ -4,6 +4,9 @@
 pub mod child;
 mod cli;
 pub mod config;
+pub mod driver;
+#[cfg(feature = "tokio")]
+pub mod embed;
 pub mod environment;
 pub mod files;
 mod fork;
@@ -19,11 +22,35 @@ use std::process::ExitCode;
 
 /// The whole program: supervisor, child, keeper or client, by environment and arguments.
 pub fn main() -> ExitCode {
+    child_main().unwrap_or_else(|| cli::main(std::env::args_os()))
+}
+
+/// Does the work of a child, of a keeper or of the built-in file server, if this process was started as one, and gives
+/// its exit code; `None` in any other.
+///
+/// A supervisor's children are by default the program that it runs in, started anew. So a program that embeds one calls
+/// this first thing in main, before there is a thread or a runtime:
+///
+/// ```no_run
+/// use std::process::ExitCode;
+///
+/// fn main() -> ExitCode {
+///     if let Some(code) = agentd::child_main() {
+///         return code;
+///     }
+///     // The program itself.
+///     ExitCode::SUCCESS
+/// }
+/// ```
+pub fn child_main() -> Option<ExitCode> {
+    let marked = |name| std::env::var_os(name).is_some_and(|one| one == "1");
     if std::env::var_os(environment::KEEPER).is_some() {
-        return keeper::main();
+        Some(keeper::main())
+    } else if marked(environment::FILES) {
+        Some(cli::main(std::env::args_os()))
+    } else if marked(environment::SUBAGENT) {
+        Some(child::main())
+    } else {
+        None
     }
-    if std::env::var_os(environment::SUBAGENT).is_some_and(|one| one == "1") {
-        return child::main();
-    }
-    cli::main(std::env::args_os())
 }

@@ -3,6 +3,7 @@
 //! within bounds). Refuses policy: what happens to a run is the core's to decide. Called by the command line.
 
 use crate::config::{Code, Config, Loaded, Problem, Settings};
+use crate::driver::Driver;
 use crate::environment;
 use crate::journal::{Journal, JournalError};
 use crate::log::{self, Format, Log};
@@ -19,17 +20,19 @@ use agentd_core::wire::message::{FailKind, Spawn};
 use agentd_core::wire::{Down, Encoder};
 use agentd_host::Pid;
 use agentd_host::clock::Clock;
-use agentd_host::error::OsError;
+use agentd_host::error::{DriverError, OsError};
+use agentd_host::mailbox::PostError;
+use agentd_host::outside::{Outside, StoreAnswer};
+use agentd_host::reactor::Options;
 use agentd_host::signals::{self, Signals};
 use agentd_host::spawner::Image;
 use agentd_host::tree::{self as processes, Identity};
-use agentd_io_mio::{DriverError, Options, Outside, PostError, StoreAnswer};
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::io;
 
 /// How long the journal may take to write what waits, at the end.
-const JOURNAL_END: Duration = Duration::from_secs(5);
+pub(crate) const JOURNAL_END: Duration = Duration::from_secs(5);
 
 /// How long the log may take to write what waits, at the end: a reader that stopped reading delays no exit for
 /// longer.
@@ -43,6 +46,7 @@ const TREE_END: Duration = Duration::from_millis(500);
 pub struct Supervisor {
     config: Config,
     settings: Settings,
+    driver: Driver,
     log: Log,
     tree: Option<Tree>,
     journal: Option<Journal>,
@@ -99,7 +103,7 @@ pub enum Error {
 impl Supervisor {
     /// Makes this process a supervisor that logs to stderr, with the live tree of runs below the log if `tree`
     /// (ask [`crate::tree::fits_stderr`]). Call it before the first thread.
-    pub fn start(loaded: Loaded, format: Format, tree: bool) -> Result<Supervisor, Error> {
+    pub fn start(loaded: Loaded, driver: Driver, format: Format, tree: bool) -> Result<Supervisor, Error> {
         let Loaded { config, settings, warnings } = loaded;
         let failed = |action| move |error| Error::Start { action, error };
         let hangup_ignored = signals::hangup_is_ignored().map_err(failed("ask for SIGHUP"))?;
@@ -125,7 +129,7 @@ impl Supervisor {
         let log = log.map_err(failed("start the log"))?;
         report_warnings(&log, clock.now(), &warnings);
         let before = before.iter().map(processes::Stat::identity).collect();
-        Ok(Supervisor { config, settings, log, tree, journal, signals: Some(signals), before, clock })
+        Ok(Supervisor { config, settings, driver, log, tree, journal, signals: Some(signals), before, clock })
     }
 
     /// Runs one prompt to its end, everything it started included. `answered` is given the answer the moment there
@@ -144,7 +148,7 @@ impl Supervisor {
             answered,
             delivered: None,
         };
-        let ended = agentd_io_mio::run(&mut core, &mut around, options)?;
+        let ended = self.driver.run(&mut core, &mut around, options)?;
         let (result, fault) = around.delivered.unzip();
         let result = result.map(|result| ResultObject { usage: ended.usage, ..result });
         Ok(Outcome {
@@ -276,7 +280,7 @@ fn beginning(clock: &Clock) -> Now {
 }
 
 /// What children begin with: the baseline of S3.3 and what the configuration passes on.
-fn child_environment(passthrough: &[String]) -> Vec<(OsString, OsString)> {
+pub(crate) fn child_environment(passthrough: &[String]) -> Vec<(OsString, OsString)> {
     std::env::vars_os()
         .filter(|(name, _)| environment::is_baseline(name) || passes(name, passthrough))
         .collect()

@@ -14,23 +14,13 @@ use mio::{Events, Interest, Poll, Registry, Token};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
+pub use agentd_host::error::DriverError;
 pub use agentd_host::mailbox::{PostError, Poster};
 pub use agentd_host::outside::{Outside, StoreAnswer};
 pub use agentd_host::reactor::{Ended, Options};
 
 /// Edges taken from the system at once; more wait for the next turn.
 const EDGES: usize = 1_024;
-
-/// Why the loop could not go on. Children that were left have been killed and reaped.
-#[derive(Debug, thiserror::Error)]
-pub enum DriverError {
-    /// The loop could not be set up.
-    #[error("starting the supervisor: {0}")]
-    Start(#[source] OsError),
-    /// The loop could not go on.
-    #[error("supervising: {0}")]
-    Run(#[source] OsError),
-}
 
 /// Drives `core` on this thread until it says `Exit`.
 ///

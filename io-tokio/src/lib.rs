@@ -1,129 +1,54 @@
-//! The readiness loop of the core on tokio: ears, and nothing else, for programs that already run there. What is
-//! heard is told to `agentd-host`'s reactor, whose hands do what the core says, the same as under mio.
+//! A supervisor inside a program that runs on tokio.
 //!
-//! Owns the registrations with tokio's own epoll and the waiting. Refuses policy, tasks of its own and anything
-//! process-wide: children are made by the host's thread and held by pidfd, never by `tokio::process`. The future
-//! must be polled inside a runtime with IO and time enabled.
+//! [`Supervisor::builder`] takes the core's configuration and what children are, and gives two things: a
+//! [`Supervisor`], through which work is asked for, and a [`Driver`], the future that does all of it and is spawned or
+//! polled by the program. Nothing process-wide is changed and no process but its own is touched, unless the program
+//! says that it is the supervisor's alone ([`Builder::own_process`]). The crate `agentd` has the rest of what a program
+//! needs: a child's main, configuration files, secrets (`agentd::embed`).
+//!
+//! | module | owns |
+//! |---|---|
+//! | [`Builder`] | what a supervisor is made of, and the checks before there is one |
+//! | [`Supervisor`], [`Run`], [`Turn`] | what can be asked, from any task |
+//! | [`Work`] | one piece of work, as a caller says it |
+//! | [`Tools`] | the program's own tools, which agents call |
+//! | [`News`] | what happens, for logs and screens |
+//! | [`run`] | the bare loop, for whoever has a core and an [`Outside`] of its own |
+//!
+//! Refuses policy: what becomes of a run is the core's to decide, here as under mio. Children are made by the host's
+//! thread and held by pidfd, never by `tokio::process`.
 #![forbid(unsafe_code)]
 
-use agentd_core::machine::Machine;
-use agentd_core::time::Duration;
-use agentd_host::ears::{Ears, End, Key};
-use agentd_host::error::OsError;
-use agentd_host::reactor::{Next, Reactor};
-use std::collections::BTreeMap;
-use std::future::poll_fn;
-use std::io;
-use std::os::fd::{BorrowedFd, OwnedFd};
-use std::task::{Context, Poll};
-use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
+mod around;
+mod builder;
+mod driver;
+mod error;
+mod link;
+mod news;
+mod run;
+mod saving;
+mod supervisor;
+mod tools;
+mod work;
 
+pub use agentd_core::config::Config;
+pub use agentd_core::error::Refusal;
+pub use agentd_core::id::{Handle, RunId};
+pub use agentd_core::note::{Level, Note};
+pub use agentd_core::record::{Record, ResultObject, Status};
+pub use agentd_host::error::DriverError;
 pub use agentd_host::mailbox::{PostError, Poster};
 pub use agentd_host::outside::{Outside, StoreAnswer};
 pub use agentd_host::reactor::{Ended, Options};
-
-/// Why the loop could not go on. Children that were left have been killed and reaped.
-#[derive(Debug, thiserror::Error)]
-pub enum DriverError {
-    /// The loop could not be set up.
-    #[error("starting the supervisor: {0}")]
-    Start(#[source] OsError),
-    /// The loop could not go on.
-    #[error("supervising: {0}")]
-    Run(#[source] OsError),
-}
-
-/// Drives `core` until it says `Exit`. Dropping the future before that kills and reaps the children it has.
-///
-/// # Errors
-/// The operating system refused what the loop cannot be without.
-pub async fn run<M, O>(core: &mut M, outside: &mut O, options: Options) -> Result<Ended, DriverError>
-where
-    M: Machine + ?Sized,
-    O: Outside,
-{
-    let mut ears = TokioEars::default();
-    let mut reactor = Reactor::new(core, outside, options, &mut ears).map_err(DriverError::Start)?;
-    loop {
-        match reactor.turn(&mut ears).map_err(DriverError::Run)? {
-            Next::End(ended) => return Ok(ended),
-            Next::Wait(limit) => {
-                for key in ears.hear(limit).await {
-                    reactor.ready(key);
-                }
-            }
-        }
-    }
-}
-
-/// A copy of each watched descriptor, registered with the runtime. A copy, because a registration must not
-/// outlive its descriptor: the number could by then be somebody else's.
-#[derive(Debug, Default)]
-struct TokioEars(BTreeMap<Key, AsyncFd<OwnedFd>>);
-
-impl TokioEars {
-    /// Waits for edges, at most `limit`; every key that is ready by then, once.
-    async fn hear(&self, limit: Option<Duration>) -> Vec<Key> {
-        let edges = poll_fn(|context| {
-            let ready = self.ready(context);
-            if ready.is_empty() { Poll::Pending } else { Poll::Ready(ready) }
-        });
-        match limit {
-            None => edges.await,
-            // Others on this thread get their turn also while the loop is busy.
-            Some(Duration::ZERO) => {
-                tokio::task::yield_now().await;
-                poll_fn(|context| Poll::Ready(self.ready(context))).await
-            }
-            Some(limit) => tokio::time::timeout(limit, edges).await.unwrap_or_default(),
-        }
-    }
-
-    /// Takes the edges that are there and asks to be woken by the next.
-    fn ready(&self, context: &mut Context<'_>) -> Vec<Key> {
-        let mut ready = Vec::new();
-        for (key, watched) in &self.0 {
-            let polled = match key {
-                Key::Child(_, End::Stdin) => watched.poll_write_ready(context),
-                Key::Child(_, End::Exit | End::Stdout | End::Stderr) | Key::Signals | Key::Mailbox => {
-                    watched.poll_read_ready(context)
-                }
-            };
-            match polled {
-                Poll::Pending => {}
-                Poll::Ready(Ok(mut guard)) => {
-                    // An edge was heard; the next one is news again, whatever is made of this one.
-                    guard.clear_ready();
-                    ready.push(*key);
-                }
-                // The runtime is shutting down: what can be read is found by trying.
-                Poll::Ready(Err(_)) => ready.push(*key),
-            }
-        }
-        ready
-    }
-}
-
-impl Ears for TokioEars {
-    fn watch(&mut self, key: Key, fd: BorrowedFd<'_>) -> io::Result<()> {
-        let interest = match key {
-            Key::Child(_, End::Stdin) => Interest::WRITABLE,
-            Key::Child(_, End::Exit | End::Stdout | End::Stderr) | Key::Signals | Key::Mailbox => {
-                Interest::READABLE
-            }
-        };
-        let copy = fd.try_clone_to_owned()?;
-        #[expect(
-            deprecated,
-            reason = "its successor is unsafe for types that close early; an OwnedFd does not"
-        )]
-        let watched = AsyncFd::with_interest(copy, interest)?;
-        self.0.insert(key, watched);
-        Ok(())
-    }
-
-    fn unwatch(&mut self, key: Key, _fd: BorrowedFd<'_>) {
-        self.0.remove(&key);
-    }
-}
+pub use agentd_host::signals::Signals;
+pub use agentd_host::spawner::Image;
+pub use around::Recorder;
+pub use builder::{Builder, Driver};
+pub use driver::{run, run_blocking};
+pub use error::{BuildError, CallError};
+pub use news::{News, Subscription};
+pub use run::{Run, RunStatus, Turn};
+pub use saving::SaveError;
+pub use supervisor::Supervisor;
+pub use tools::{ToolCall, Tools};
+pub use work::Work;

@@ -1,6 +1,7 @@
 //! The test kit: what real-process tests and the simulator share.
 #![forbid(unsafe_code)]
 
+pub mod arms;
 pub mod kit;
 pub mod mcp_server;
 pub mod model_server;

@@ -216,7 +216,12 @@ impl Session {
             return None;
         }
         self.open.remove(&result.id);
-        let outcome = ToolOutcome { error: result.error, value: ToolValue::Json(result.value) };
+        // A text that a program's tool answers with is read as that text, not as JSON with its quotes and escapes.
+        let value = match serde_json::from_slice(&result.value.0) {
+            Ok(text) => ToolValue::Text(text),
+            Err(_) => ToolValue::Json(result.value),
+        };
+        let outcome = ToolOutcome { error: result.error, value };
         Some(Input::ToolDone { call: result.id, outcome })
     }
 

@@ -26,7 +26,7 @@ pub(super) fn demo(args: &DemoArgs) -> u8 {
             return exit::USAGE;
         }
     };
-    match Supervisor::start(loaded, Format::Progress, tree::fits_stderr()) {
+    match Supervisor::start(loaded, args.driver.driver, Format::Progress, tree::fits_stderr()) {
         Ok(supervisor) => delegated(supervisor, args),
         Err(error) => {
             eprintln!("agentd: {error}");

@@ -10,7 +10,9 @@ mod run;
 mod serve_files;
 
 use crate::config::{self, LogFormat};
+use crate::driver::Driver;
 use agentd_core::preview::preview;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -82,6 +84,8 @@ struct RunArgs {
     /// Record every event in a file (lifecycle.journal).
     #[arg(long, value_name = "FILE")]
     journal: Option<String>,
+    #[command(flatten)]
+    driver: DriverArgs,
     /// What is logged: error, warn, info, debug or trace (observability.log_level).
     #[arg(long, value_name = "LEVEL")]
     log_level: Option<String>,
@@ -112,6 +116,16 @@ struct DemoArgs {
     /// Print the whole result object, with `processes_left`.
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    driver: DriverArgs,
+}
+
+#[derive(Debug, Args)]
+struct DriverArgs {
+    /// The loop under the supervisor. tokio is in binaries built with `--features tokio`; what a run does is the same.
+    #[arg(long, value_name = "DRIVER", default_value = "mio",
+        value_parser = PossibleValuesParser::new(Driver::NAMES).try_map(|name| name.parse::<Driver>()))]
+    driver: Driver,
 }
 
 #[derive(Debug, Args)]

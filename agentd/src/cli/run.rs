@@ -15,8 +15,19 @@ const PROMPT_BYTES: u64 = 4 * 1024 * 1024;
 
 /// Runs the prompt.
 pub(super) fn run(args: RunArgs) -> u8 {
-    let RunArgs { prompt, config, model, endpoints, dialect, servers, json, journal, log_level, log_format } =
-        args;
+    let RunArgs {
+        prompt,
+        config,
+        model,
+        endpoints,
+        dialect,
+        servers,
+        json,
+        journal,
+        driver,
+        log_level,
+        log_format,
+    } = args;
     let flags = Flags { dialect, endpoints, model, servers, journal, log_level, log_format };
     if let Err(error) = answer::possible() {
         eprintln!("agentd: the answer could not be written to stdout: {error}");
@@ -45,7 +56,7 @@ pub(super) fn run(args: RunArgs) -> u8 {
         None if terminal => Format::Text,
         None => Format::Json,
     };
-    match Supervisor::start(loaded, format, tree) {
+    match Supervisor::start(loaded, driver.driver, format, tree) {
         Ok(supervisor) => answered(supervisor, prompt, format, json),
         Err(error) => not_started(&error),
     }

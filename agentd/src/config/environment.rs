@@ -11,7 +11,7 @@ use std::ffi::{OsStr, OsString};
 use std::sync::Arc;
 
 /// Names agentd uses between its own processes (S17.0).
-const RESERVED: [&str; 3] = ["AGENTD_SUBAGENT", "AGENTD_PARENT_PID", "AGENTD_KEEPER"];
+const RESERVED: [&str; 4] = ["AGENTD_SUBAGENT", "AGENTD_PARENT_PID", "AGENTD_KEEPER", "AGENTD_FILES"];
 
 /// The beginning of more reserved names.
 const RESERVED_PREFIX: &str = "AGENTD_INSTANCE_";

@@ -46,10 +46,12 @@ pub(super) fn explain(command: &Command, error: &io::Error) -> String {
     }
 }
 
-/// Our own file server needs no environment at all.
+/// Our own file server needs no environment but its marker: the binary may be an embedding program's, whose arguments
+/// mean something else.
 fn files_command(files: &Files) -> Command {
     let mut command = Command::new("/proc/self/exe");
-    command.arg0("agentd").args(["mcp", "serve-files", "--root"]).arg(&files.root).env_clear();
+    command.arg0("agentd").args(["mcp", "serve-files", "--root"]).arg(&files.root);
+    command.env_clear().env(environment::FILES, "1");
     if files.write {
         command.arg("--write");
     }

@@ -241,6 +241,14 @@ impl Run {
         value
     }
 
+    /// Takes what the child's loop counted so far. Once the outcome is decided its evidence is what it was then: a
+    /// result that was told already reads the same each time (S6.4).
+    pub fn count(&mut self, counted: LoopEvidence) {
+        if !self.outcome.is_decided() {
+            self.counted = counted;
+        }
+    }
+
     /// What an unfinished run answers (S6.1).
     pub fn unfinished(&self) -> Value {
         serde_json::json!({

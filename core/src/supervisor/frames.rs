@@ -64,7 +64,7 @@ impl Core {
             Up::Event(event) => self.child_event(node, event, out),
             Up::State(state) => {
                 run.in_flight = state.in_flight;
-                run.counted = state.evidence;
+                run.count(state.evidence);
                 run.waiting = Some((state.waiting_on, now, state.step));
             }
             Up::Usage(usage) => self.used(node, &usage),
@@ -199,7 +199,7 @@ impl Core {
     ) {
         let Some(run) = self.run(node) else { return };
         run.channel.terminal = true;
-        run.counted = evidence;
+        run.count(evidence);
         // The child has told what its calls used; one that failed used nothing it knows of.
         run.in_flight = None;
         if run.outcome.is_decided() {

@@ -20,3 +20,14 @@ impl OsError {
         move |source| OsError { call, on, source: source.into() }
     }
 }
+
+/// Why a driver's loop could not go on. Children that were left have been killed and reaped.
+#[derive(Debug, thiserror::Error)]
+pub enum DriverError {
+    /// The loop could not be set up.
+    #[error("starting the supervisor: {0}")]
+    Start(#[source] OsError),
+    /// The loop could not go on.
+    #[error("supervising: {0}")]
+    Run(#[source] OsError),
+}

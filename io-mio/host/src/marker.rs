@@ -11,3 +11,6 @@ pub const KEEPER: &str = "AGENTD_KEEPER";
 
 /// What the process calls itself for `ps` and the kernel's log, `agentd:sub-7`.
 pub const NAME: &str = "AGENTD_NAME";
+
+/// `1` in the built-in file server.
+pub const FILES: &str = "AGENTD_FILES";

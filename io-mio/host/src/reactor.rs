@@ -141,6 +141,16 @@ impl<'a, M: Machine + ?Sized, O: Outside> Reactor<'a, M, O> {
         }
     }
 
+    /// An event that the driver itself has learned, for the next turn.
+    pub fn learn(&mut self, event: Event) {
+        self.learned.push_back(event);
+    }
+
+    /// What surrounds this reactor, for a driver that hears from it.
+    pub fn outside(&mut self) -> &mut O {
+        self.outside
+    }
+
     /// One turn: gathers what was heard, tells it, performs what comes of it.
     ///
     /// # Errors

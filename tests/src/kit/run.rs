@@ -31,11 +31,15 @@ impl RunCommand {
     pub fn new(program: impl Into<PathBuf>, playbook: &str) -> RunCommand {
         let folder = tempfile::tempdir().expect("a folder");
         fs::write(folder.path().join("playbook.yaml"), playbook).expect("a file");
+        let mut args: Vec<OsString> =
+            ["--log-level", "debug", "--log-format", "json"].map(Into::into).to_vec();
+        // The suite is the same for every driver that the binary was built with.
+        args.extend(std::env::var_os("TESTS_DRIVER").into_iter().flat_map(|name| ["--driver".into(), name]));
         RunCommand {
             program: program.into(),
             folder,
             wrapper: Vec::new(),
-            args: vec!["--log-level".into(), "debug".into(), "--log-format".into(), "json".into()],
+            args,
             env: Vec::new(),
             config: "intelligence: {dialect: mock, endpoints: [playbook.yaml]}\n".to_owned(),
         }

@@ -11,11 +11,11 @@ pub mod fuzzing;
 mod kernel;
 mod oracle;
 pub mod plan;
-mod program;
+pub(crate) mod program;
 pub mod replay;
 mod shrink;
-mod story;
-mod world;
+pub(crate) mod story;
+pub(crate) mod world;
 
 pub use oracle::Violation;
-pub use world::Outcome;
+pub use world::{Act, Blow, Outcome};

@@ -116,7 +116,7 @@ fn tail(story: &[String], lines: usize) -> String {
 }
 
 /// The configuration that a plan's knobs mean.
-fn config(knobs: &Knobs) -> Config {
+pub(crate) fn config(knobs: &Knobs) -> Config {
     let ms = Duration::from_millis;
     let model = Model { name: "sim".into(), dialect: Dialect::Mock(Bytes::from(b"{}".as_slice())) };
     let run = RunLimits {

@@ -1,5 +1,6 @@
 //! The command line end to end: real processes, what they print, and their exit codes.
 
+mod driver;
 mod ends;
 mod forest;
 mod journal;

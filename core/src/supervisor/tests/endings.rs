@@ -29,6 +29,22 @@ fn a_kill_is_told_at_once_and_a_late_result_changes_nothing() {
     assert_eq!(desk.core.permits_out(), 0);
 }
 
+/// S6.4: the same bytes each time, whatever the child says while it obeys.
+#[test]
+fn what_a_killed_child_counts_later_changes_no_result() {
+    let (mut desk, worker, sub, _) = spawned("async");
+    desk.call(worker, "subagent.kill", json!({"handle": "sub-1"}));
+    let first = desk.call(worker, "subagent.await", json!({"handle": "sub-1"}));
+    let counted = LoopEvidence { model_calls: 7, tool_calls: 3, tool_errors: 1 };
+    let state = State { evidence: counted, ..State::of(WaitingOn::Closing, 7) };
+    desk.up(sub, &Up::State(state));
+    let result =
+        RunResult { end: LoopEnd::Cancelled, text: None, partial: true, error: None, evidence: counted };
+    desk.up(sub, &Up::Result(result));
+    let second = desk.call(worker, "subagent.await", json!({"handle": "sub-1"}));
+    assert_eq!(desk.answer(worker, first).expect("told"), desk.answer(worker, second).expect("told"));
+}
+
 #[test]
 fn a_child_that_does_not_listen_is_signalled_at_five_and_seven_seconds() {
     let (mut desk, worker, sub, _) = spawned("async");

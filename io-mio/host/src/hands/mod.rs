@@ -266,6 +266,10 @@ impl Drop for Hands {
             return;
         }
         for child in self.children.values() {
+            // As in `signal`: inside an embedding program an orphan lands elsewhere.
+            let _unread = self.below.remember(child.process.pid());
+        }
+        for child in self.children.values() {
             let _gone = child.process.signal_group(ChildSignal::Kill);
         }
         for (_, child) in std::mem::take(&mut self.children) {

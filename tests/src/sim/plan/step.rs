@@ -103,6 +103,9 @@ pub enum Step {
     Exit(i32),
     /// Dies by this signal.
     Die(i32),
+    /// Does nothing until the gate of this name is open, and answers pings meanwhile. Gates are opened by whoever
+    /// stages the plan; one that nobody opens is a wait for ever.
+    Until(String),
 }
 
 fn at_once() -> Option<u64> {

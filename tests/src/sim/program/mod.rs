@@ -53,6 +53,10 @@ pub(crate) struct Program {
     step: usize,
     asleep: Option<Instant>,
     collecting: bool,
+    /// The gate it waits at.
+    gate: Option<String>,
+    /// Gates that are open.
+    open_gates: BTreeSet<String>,
     cancelling: Option<Instant>,
     terminating: Option<Instant>,
     calls: u64,
@@ -80,6 +84,8 @@ impl Program {
             step: 0,
             asleep: None,
             collecting: false,
+            gate: None,
+            open_gates: BTreeSet::new(),
             cancelling: None,
             terminating: None,
             calls: 0,
@@ -102,6 +108,11 @@ impl Program {
     /// Whether it has said its last word.
     pub(crate) fn has_ended(&self) -> bool {
         self.ended
+    }
+
+    /// A gate is open, from now on.
+    pub(crate) fn gate_opened(&mut self, name: &str) {
+        self.open_gates.insert(name.to_owned());
     }
 
     /// Bytes came on its stdin.
@@ -264,7 +275,10 @@ impl Program {
         }
         self.asleep = None;
         self.collecting = self.collecting && !self.open.is_empty();
-        self.collecting || self.is_at_rest()
+        if self.gate.as_ref().is_some_and(|gate| self.open_gates.contains(gate)) {
+            self.gate = None;
+        }
+        self.collecting || self.gate.is_some() || self.is_at_rest()
     }
 
     fn perform(&mut self, now: Instant, deeds: &mut Vec<Deed>) {
@@ -332,6 +346,7 @@ impl Program {
             }
             Step::Exit(code) => self.leave(now, Exit::Code(code)),
             Step::Die(signal) => deeds.push(Deed::Ends(Exit::Signal(signal))),
+            Step::Until(gate) => self.gate = Some(gate),
         }
         if matches!(deeds.last(), Some(Deed::Ends(_))) {
             self.phase = Phase::Leaving(None, Exit::Code(0));

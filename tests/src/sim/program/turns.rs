@@ -99,8 +99,13 @@ impl Program {
         self.turns.last = message.id;
         self.turns.begun += 1;
         self.token = token;
-        (self.step, self.asleep, self.collecting) = (0, None, false);
+        self.begin_again();
         self.send(&Up::Ack(Ack { id: message.id }));
+    }
+
+    /// What it follows begins at its first step, and it waits for nothing.
+    fn begin_again(&mut self) {
+        (self.step, self.asleep, self.collecting, self.gate) = (0, None, false, None);
     }
 
     /// Something to be told at its next step.
@@ -186,7 +191,7 @@ impl Program {
         }
         self.turns.cancelling = None;
         self.turns.finish = false;
-        (self.step, self.asleep, self.collecting) = (0, None, false);
+        self.begin_again();
         self.send(&Up::State(State::of(WaitingOn::Message, 1)));
     }
 

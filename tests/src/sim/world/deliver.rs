@@ -31,7 +31,8 @@ impl World<'_> {
             let error = "clone: EAGAIN (no pid is free)".to_owned();
             return self.feed(Event::SpawnFailed { node, error, transient: true });
         };
-        let program = Program::new(Arc::clone(&self.plan));
+        let mut program = Program::new(Arc::clone(&self.plan));
+        self.gates.iter().for_each(|gate| program.gate_opened(gate));
         self.children.insert(node, Child::new(nth, program, self.plan.knobs.pipe));
         self.oracles.born(self.now, node);
         self.notice(("life", node.0), Event::ChildSpawned { node, pid });

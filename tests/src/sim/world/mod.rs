@@ -1,6 +1,7 @@
 //! The world a core lives in: a clock, a machine full of fake processes, a store, and the driver between them. It
 //! performs every action in order before the next event and tells the oracles all it does; it judges nothing.
 
+mod acts;
 mod chance;
 mod child;
 mod deliver;
@@ -12,6 +13,8 @@ use crate::sim::oracle::{Oracles, Violation};
 use crate::sim::plan::{Fault, Interrupt, Plan};
 use crate::sim::program::instruction;
 use crate::sim::story::Story;
+pub(crate) use acts::Acts;
+pub use acts::{Act, Blow};
 use agentd_core::action::{Action, Actions};
 use agentd_core::event::{Event, Exit, SupervisorSignal};
 use agentd_core::id::NodeId;
@@ -19,7 +22,7 @@ use agentd_core::machine::Machine;
 use agentd_core::time::{Duration, Instant, Now, Wall};
 use chance::Chance;
 use child::Child;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Wall time at the daemon's epoch: 2026-11-30.
@@ -78,6 +81,10 @@ pub(crate) struct World<'m> {
     agenda: Agenda<Due>,
     kernel: Kernel,
     children: BTreeMap<NodeId, Child>,
+    /// What is done from outside next.
+    acts: Acts,
+    /// Gates that are open.
+    gates: BTreeSet<String>,
     /// Who has stopped existing, by number of its spawn: for faults that name a process.
     spawns: u32,
     persists: u64,
@@ -103,6 +110,8 @@ impl<'m> World<'m> {
             agenda: Agenda::new(),
             kernel: Kernel::new(plan.knobs.pids),
             children: BTreeMap::new(),
+            acts: Acts::default(),
+            gates: BTreeSet::new(),
             spawns: 0,
             persists: 0,
             chance: Chance::new(plan.seed, plan.knobs.jitter_ms),
@@ -262,6 +271,7 @@ impl<'m> World<'m> {
             }
             self.perform(action);
         }
+        self.act();
         let deadline = self.machine.poll_timeout().map(|d| d.at);
         self.oracles.turned(self.now, was_tick, deadline);
         // A person looks now and then, and often at first.
