@@ -1,6 +1,11 @@
 //! The body of `message_decode`: a sample of a message is edited as a tree and decoded, so that bytes that the fuzzer
 //! draws reach the types of the keys and not only the structure of the frame.
 
+#![expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "the kinds of a tree are another crate's, which may add some"
+)]
+
 use super::{decode, direction, framed};
 use crate::wire::samples::{every_down, every_up};
 use crate::wire::{Decoded, Encoder, Ignored, Message, Up};
@@ -8,6 +13,9 @@ use ciborium::Value;
 use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::sync::OnceLock;
+
+/// A map as a tree has it.
+type Pairs = Vec<(Value, Value)>;
 
 /// Edits of one input at most.
 const EDITS: usize = 64;
@@ -79,7 +87,7 @@ fn edited<M: Message + Debug + PartialEq>(
 ) {
     let (envelope, pairs) = parts(sample);
     let pairs = changed(pairs, edits);
-    let body = |pairs: Vec<(Value, Value)>| framed(&bytes(&Value::Map(pairs)));
+    let body = |pairs: Pairs| framed(&bytes(&Value::Map(pairs)));
     let frame = body([envelope.clone(), pairs.clone()].concat());
     direction::<M>(&frame, usize::from(cut), reached);
     let said = decode::<M>([frame.as_slice()].into_iter());
@@ -94,7 +102,7 @@ fn edited<M: Message + Debug + PartialEq>(
 }
 
 /// The pairs of a message's map, edited.
-fn changed(mut pairs: Vec<(Value, Value)>, edits: &[u8]) -> Vec<(Value, Value)> {
+fn changed(mut pairs: Pairs, edits: &[u8]) -> Pairs {
     for edit in edits.chunks_exact(3).take(EDITS) {
         let [place, what, with] = edit else { continue };
         let mut tree = Value::Map(pairs);
@@ -107,7 +115,7 @@ fn changed(mut pairs: Vec<(Value, Value)>, edits: &[u8]) -> Vec<(Value, Value)> 
 }
 
 /// The pairs of a message's map: `t` and `n`, and its own.
-fn parts<M: Message>(sample: &M) -> (Vec<(Value, Value)>, Vec<(Value, Value)>) {
+fn parts<M: Message>(sample: &M) -> (Pairs, Pairs) {
     let mut frame = Vec::new();
     // A sample fits; one that did not would be no message, which the assertion on the corpus shows.
     let _fits = Encoder::new().append(sample, &mut frame);

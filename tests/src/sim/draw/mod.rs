@@ -19,7 +19,7 @@ pub fn plan(seed: u64) -> Plan {
 pub fn plan_of_bytes(bytes: &[u8]) -> Plan {
     let (seed, choices) = bytes.split_at(bytes.len().min(2));
     let seed = seed.iter().fold(0, |seed, byte| seed * 256 + u64::from(*byte));
-    plan_by(Choices::Bytes(choices.to_vec().into_iter()), seed)
+    plan_by(Choices::Bytes(choices.iter().copied().collect()), seed)
 }
 
 fn plan_by(choices: Choices, seed: u64) -> Plan {
