@@ -120,6 +120,21 @@ fn json_schema() {
 }
 
 #[test]
+fn journal() {
+    let ends = [
+        "a header",
+        "an event and its answer",
+        "an event without its answer",
+        "an answer that cannot be read",
+        "no journal",
+        "another version",
+        "cut",
+        "damaged",
+    ];
+    replay("journal", agentd::journal::fuzzing::journal, &ends);
+}
+
+#[test]
 fn config() {
     let ends = [
         "loads",

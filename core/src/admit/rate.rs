@@ -2,9 +2,10 @@
 
 use crate::config::Rate;
 use crate::time::{Duration, Instant};
+use serde::{Deserialize, Serialize};
 
 /// Refills continuously: one token every `per / burst`.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Bucket {
     rate: Rate,
     /// Tokens in units of 1/`per` nanoseconds each, so that no refill is lost to rounding.

@@ -20,9 +20,11 @@
 //! | `notes` | what an ended run means to the conversation |
 //! | `drain` | the drain and the end of the daemon |
 //! | `view` | how things stand, for people |
+//! | `checkpoint` | all that is known, as bytes and back |
 
 mod answering;
 mod catalogue;
+mod checkpoint;
 mod conversation;
 mod drain;
 mod ending;
@@ -57,15 +59,18 @@ use crate::rng::Rng;
 use crate::run::{Request, Run};
 use crate::snapshot::Snapshot;
 use crate::time::{Instant, Now};
+pub use checkpoint::CheckpointError;
 use conversation::Conversation;
 use drain::Drain;
 use queue::Queue;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use timers::Timers;
 
 /// The pure supervisor.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Core {
+    #[serde(serialize_with = "checkpoint::config_without_values")]
     config: Config,
     rng: Rng,
     now: Now,
@@ -105,7 +110,7 @@ pub struct Core {
 }
 
 /// What a save is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum Write {
     /// Before a caller hears that its run waits.
     Held,
@@ -305,6 +310,10 @@ impl Machine for Core {
         let orphans = self.orphans_at.map(|at| Deadline { at, why: "orphans" });
         let own = [self.conversation_due(), self.drain_due(), self.queue_due()];
         [runs, orphans].into_iter().chain(own).flatten().min_by_key(|d| d.at)
+    }
+
+    fn checkpoint(&self) -> Result<Vec<u8>, String> {
+        Core::checkpoint(self).map_err(|error| error.to_string())
     }
 
     fn snapshot(&self) -> Option<Snapshot> {
