@@ -125,6 +125,8 @@ fn journal() {
         "a header",
         "an event and its answer",
         "an event without its answer",
+        "a state",
+        "a state that is none",
         "an answer that cannot be read",
         "no journal",
         "another version",
