@@ -9,6 +9,8 @@
 
 mod files;
 mod format;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 mod reader;
 mod recording;
 mod writer;

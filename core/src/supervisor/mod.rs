@@ -30,6 +30,8 @@ mod drain;
 mod ending;
 mod exit;
 mod frames;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 mod handover;
 mod host_tools;
 mod models;

@@ -20,5 +20,5 @@ pub use message::{Down, Up};
 
 #[cfg(test)]
 mod page;
-#[cfg(test)]
+#[cfg(any(test, feature = "fuzzing"))]
 mod samples;

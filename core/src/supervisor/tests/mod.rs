@@ -11,6 +11,7 @@ mod lifecycle;
 mod models;
 mod operator;
 mod queue;
+mod sums;
 mod turns;
 mod waits;
 mod warm;
