@@ -7,6 +7,7 @@
 
 mod agenda;
 pub mod draw;
+pub mod exhaustive;
 mod kernel;
 mod oracle;
 pub mod plan;

@@ -195,19 +195,22 @@ fn failed(facts: &Facts, bounds: &Bounds, now: Instant, node: &Node) -> bool {
         |since: Option<Instant>, ms: u64| since.is_some_and(|at| now >= at + Duration::from_millis(ms));
     let read_out = node.exit.is_some() && (node.eof || facts.read_time(node, now) >= END_OF_FILE_WAIT);
     let silent = node.misdeeds.iter().any(|(at, m)| match m {
-        Misdeed::Silent => past(Some(*at), facts.shortest_silence_ms()),
+        Misdeed::Silent => past(Some(node.judged_from(*at)), facts.shortest_silence_ms()),
         Misdeed::ClosedStdout => true,
     });
     let deaf = facts.plan.scripts.iter().any(|s| s.nature.deaf);
+    // Paused time is nobody's fault (S6.9).
+    let judged = node.paused.is_none();
+    let paused_ms = u64::try_from(node.paused_for.as_millis()).unwrap_or(u64::MAX);
     read_out
         || node.spawn_failed
         || node.broken.is_some()
         || node.write_failed
         || node.frame_failed.is_some()
-        || silent
+        || (judged && silent)
         || deaf
-        || (node.ready.is_none() && past(node.spawned, knobs.ready_ms))
-        || past(node.armed, node.deadline_ms + knobs.grace_ms)
+        || (judged && node.ready.is_none() && past(node.spawned, knobs.ready_ms + paused_ms))
+        || (judged && past(node.armed, node.deadline_ms + knobs.grace_ms + paused_ms))
         || (facts.draining().is_some() && bounds.drain_over(facts, now))
 }
 
