@@ -109,7 +109,7 @@ fn a_demo_is_decided_again_and_its_runs_are_told() {
     let rest: Vec<&str> = rest.collect();
     let line_of = |part: &str| rest.iter().position(|line| line.contains(part));
     let (told, ended, gone) = (
-        place("the conversation is told: the answer to call"),
+        line_of("the conversation is told: the answer to call"),
         line_of("its process ended with code 0"),
         line_of("its pid is free"),
     );
