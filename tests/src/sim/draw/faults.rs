@@ -2,7 +2,7 @@
 
 use super::Draw;
 use super::swarm::Trouble;
-use crate::sim::plan::{Order, Fault, Interrupt, Knobs};
+use crate::sim::plan::{Fault, Interrupt, Knobs, Order};
 
 /// A kind of fault, and how one is drawn.
 type Kind = (Trouble, fn(&mut Draw, &Knobs) -> Fault);

@@ -3,7 +3,7 @@
 use super::facts::{Facts, Node};
 use super::{Misdeed, Verdict, unless};
 use crate::sim::kernel::{Kernel, Serial};
-use crate::sim::plan::{Order, Fault, Plan};
+use crate::sim::plan::{Fault, Order, Plan};
 use agentd_core::action::Action;
 use agentd_core::event::SupervisorSignal;
 use agentd_core::id::NodeId;

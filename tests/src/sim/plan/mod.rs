@@ -6,7 +6,7 @@ mod fault;
 mod knobs;
 mod step;
 
-pub use fault::{Order, Fault, Interrupt};
+pub use fault::{Fault, Interrupt, Order};
 pub use knobs::Knobs;
 pub use step::{Answer, Flaw, ItemStatus, Mode, Offspring, Rank, Rubbish, Step, TurnEnd};
 
