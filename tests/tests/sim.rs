@@ -1,8 +1,8 @@
 //! The simulator as a test: seeds, committed traces, every order of small plans.
 //!
 //! `SIM_SEED=<n>` replays one seed with its story, `SIM_TRACE=<name>` one trace; `SIM_SEEDS=<n>` says how many
-//! seeds are lived, `SIM_FIRST=<n>` from which, and `SIM_SURVEY=1` counts broken rules instead of stopping at the
-//! first. Without them a fixed range is lived, so that a red run is red again.
+//! seeds are lived, `SIM_FIRST=<n>` from which, `SIM_SHRINK=0` leaves a broken one as it is, and `SIM_SURVEY=1` counts
+//! broken rules instead of stopping at the first. Without them a fixed range is lived, so that a red run is red again.
 
 use agentd_core::config::Config;
 use agentd_core::machine::Machine;
@@ -39,10 +39,19 @@ fn seeds() {
     }
     let (first, count) = (number("SIM_FIRST").unwrap_or(0), number("SIM_SEEDS").unwrap_or(SEEDS));
     let begun = Instant::now();
-    let lived = replay::seeds(first..first + count, &core).unwrap_or_else(|report| panic!("{report}"));
+    let lived = replay::seeds(first..first + count, &core).unwrap_or_else(|seed| fails(seed));
     let took = begun.elapsed().as_secs_f64();
     let rate = lived.events as f64 / took;
     println!("{} lives, {} events in {took:.1} s: {rate:.0} events/s", lived.lives, lived.events);
+}
+
+/// Says how a seed's life breaks a rule: at length, with the smallest plan that does so, or shortly.
+fn fails(seed: u64) -> ! {
+    if std::env::var("SIM_SHRINK").is_ok_and(|value| value == "0") {
+        let violation = replay::live(&draw::plan(seed), &core, Keep::Verdict).violation;
+        panic!("seed {seed} breaks the rule: {}", violation.map(|v| v.to_string()).unwrap_or_default());
+    }
+    panic!("{}", replay::seed(seed, &core).err().unwrap_or_else(|| format!("seed {seed} broke a rule once")))
 }
 
 /// Prints the life of a plan; whether it breaks a rule.

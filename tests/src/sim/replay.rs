@@ -117,9 +117,11 @@ pub struct Lived {
     pub events: u64,
 }
 
-/// Lives the lives of many seeds on all processors. Where a rule breaks, it is the lowest such seed that is reported,
-/// however the work was shared out.
-pub fn seeds(seeds: Range<u64>, make: Maker<'_>) -> Result<Lived, String> {
+/// Lives the lives of many seeds on all processors.
+///
+/// # Errors
+/// The lowest seed in whose life a rule breaks, however the work was shared out.
+pub fn seeds(seeds: Range<u64>, make: Maker<'_>) -> Result<Lived, u64> {
     let (next, events) = (AtomicU64::new(seeds.start), AtomicU64::new(0));
     let broken = AtomicU64::new(u64::MAX);
     let work = || {
@@ -140,7 +142,7 @@ pub fn seeds(seeds: Range<u64>, make: Maker<'_>) -> Result<Lived, String> {
     std::thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(work))));
     match broken.into_inner() {
         u64::MAX => Ok(Lived { lives: seeds.end - seeds.start, events: events.into_inner() }),
-        seed => Err(self::seed(seed, make).err().unwrap_or_else(|| format!("seed {seed} broke a rule once"))),
+        seed => Err(seed),
     }
 }
 

@@ -171,7 +171,8 @@ impl Draw {
             self.pick(&[Mode::Sync, Mode::Sync, Mode::Async, Mode::Async, Mode::Detached])
         };
         let rank = self.pick(&[Rank::Normal, Rank::Normal, Rank::Low, Rank::High]);
-        Step::Run { script, mode, delegate: self.one_in(2), flaw, rank }
+        let item = (self.has(Trouble::Plans) && self.one_in(4)).then(|| 1 + self.rng.below(5) as u32);
+        Step::Run { script, mode, delegate: self.one_in(2), flaw, rank, item }
     }
 
     /// Looks at, waits for, talks to or kills somebody that may exist.

@@ -25,6 +25,9 @@ pub enum Step {
         /// `priority`.
         #[serde(default)]
         rank: Rank,
+        /// `plan_item`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        item: Option<u32>,
     },
     /// Calls `subagent.await` and goes on at once.
     Await {

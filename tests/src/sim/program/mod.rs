@@ -326,9 +326,13 @@ impl Program {
         match step.unwrap_or(last) {
             Step::Wait(ms) => self.asleep = Some(now + Duration::from_millis(ms)),
             Step::Say(frames) => (0..frames).for_each(|i| self.progress(i)),
-            Step::Run { script, mode, delegate, flaw, rank } => {
+            Step::Run { script, mode, delegate, flaw, rank, item } => {
                 let token = self.call_token(at);
-                self.ask("subagent.run", &token, speak::run_args(script, &token, mode, delegate, flaw, rank));
+                let mut args = speak::run_args(script, &token, mode, delegate, flaw, rank);
+                if let Some(item) = item {
+                    args["plan_item"] = item.into();
+                }
+                self.ask("subagent.run", &token, args);
             }
             Step::Await { handles, any, timeout_ms, message } => {
                 self.ask_about("subagent.await", at, speak::await_args(&handles, any, timeout_ms, message));

@@ -26,7 +26,7 @@ use agentd_core::record::{Record, Status};
 use agentd_core::time::{Duration, Instant};
 use agentd_core::wire::message::{Mode, Resume, Role};
 use agentd_core::wire::{Down, DownDecoder, Encoder};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -360,6 +360,18 @@ impl Facts {
         Some(number)
     }
 
+    /// A call that made a run may have bound an item of the plan to it.
+    fn bind_item(&mut self, record: &Record) {
+        let parent =
+            record.parent.and_then(|id| self.runs.get(&id)).and_then(|run| self.nodes.get(&run.record.node));
+        let made = |r: &&Request| r.name == "subagent.run" && Some(&r.call_id) == record.call_id.as_ref();
+        let call = parent.and_then(|node| node.requests.values().find(made));
+        let item = call.and_then(|call| call.args["plan_item"].as_u64());
+        if let (Some(plan), Some(item), Some(handle)) = (&mut self.plan_seen, item, record.handle) {
+            plan.update(&json!({"item": item, "bind": handle.to_string()}));
+        }
+    }
+
     fn persisted(&mut self, now: Instant, seq: u64, record: &Record) {
         let id = record.run_id;
         let terminal = record.status.is_terminal();
@@ -375,6 +387,9 @@ impl Facts {
         // The read that brought its call may have brought its kill as well.
         let text = record.handle.map(|h| h.to_string());
         let new = !self.runs.contains_key(&id);
+        if new {
+            self.bind_item(record);
+        }
         if let Some(parent) = record.parent.filter(|_| new) {
             self.children.entry(parent).or_default().push(id);
         }
