@@ -1,8 +1,8 @@
 //! The simulator as a test: seeds, committed traces, every order of small plans.
 //!
 //! `SIM_SEED=<n>` replays one seed with its story, `SIM_TRACE=<name>` one trace; `SIM_SEEDS=<n>` says how many
-//! seeds are lived, `SIM_FIRST=<n>` from which, and `SIM_SURVEY=1` counts broken rules instead of stopping at the
-//! first. Without them a fixed range is lived, so that a red run is red again.
+//! seeds are lived, `SIM_FIRST=<n>` from which, `SIM_SHRINK=0` leaves a broken one as it is, and `SIM_SURVEY=1` counts
+//! broken rules instead of stopping at the first. Without them a fixed range is lived, so that a red run is red again.
 
 use agentd_core::config::Config;
 use agentd_core::machine::Machine;
@@ -13,9 +13,10 @@ use agentd_tests::sim::plan::Plan;
 use agentd_tests::sim::replay::{self, Keep, Trace};
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::Instant;
 
 /// Lives of an ordinary run of this test.
-const SEEDS: u64 = 3_000;
+const SEEDS: u64 = 5_000;
 
 fn core(config: Config, now: Now) -> Box<dyn Machine> {
     Box::new(Core::new(config, now))
@@ -37,14 +38,20 @@ fn seeds() {
         return survey();
     }
     let (first, count) = (number("SIM_FIRST").unwrap_or(0), number("SIM_SEEDS").unwrap_or(SEEDS));
-    let mut events = 0;
-    for seed in first..first + count {
-        match replay::seed(seed, &core) {
-            Ok(outcome) => events += outcome.events,
-            Err(report) => panic!("{report}"),
-        }
+    let begun = Instant::now();
+    let lived = replay::seeds(first..first + count, &core).unwrap_or_else(|seed| fails(seed));
+    let took = begun.elapsed().as_secs_f64();
+    let rate = lived.events as f64 / took;
+    println!("{} lives, {} events in {took:.1} s: {rate:.0} events/s", lived.lives, lived.events);
+}
+
+/// Says how a seed's life breaks a rule: at length, with the smallest plan that does so, or shortly.
+fn fails(seed: u64) -> ! {
+    if std::env::var("SIM_SHRINK").is_ok_and(|value| value == "0") {
+        let violation = replay::live(&draw::plan(seed), &core, Keep::Verdict).violation;
+        panic!("seed {seed} breaks the rule: {}", violation.map(|v| v.to_string()).unwrap_or_default());
     }
-    println!("{count} lives, {events} events");
+    panic!("{}", replay::seed(seed, &core).err().unwrap_or_else(|| format!("seed {seed} broke a rule once")))
 }
 
 /// Prints the life of a plan; whether it breaks a rule.
@@ -124,6 +131,58 @@ fn who_does_not_read_is_ended() {
     assert!(outcome.violation.is_none(), "{:?}", outcome.violation);
     assert!(ended(r#"sub-2 failed Some("does not read")"#), "{}", outcome.story.join("\n"));
     assert!(ended("sub-3 completed None") && ended("root completed None"), "{}", outcome.story.join("\n"));
+}
+
+/// F07: a child that exits exactly between SIGTERM and SIGKILL, seen in time or late, on a machine on which its pid is
+/// somebody else's at once. No signal follows its reaping, so the bystander lives.
+#[test]
+fn f07_a_pid_that_is_somebody_elses() {
+    for (exits_ms, late_ms) in
+        [1_999, 2_000, 2_001].into_iter().flat_map(|e| [0, 1, 3, 2_500].map(|l| (e, l)))
+    {
+        let plan = format!(
+            r#"{{"seed": {exits_ms}, "knobs": {{"pids": 8, "strangers": true, "breadth": 1}}, "scripts": [
+                {{"steps": [{{"run": {{"script": 1, "mode": "async"}}}}, "collect", {{"kill": {{"handle": 1}}}},
+                            "collect", {{"wait": 12000}}, {{"run": {{"script": 2, "mode": "sync"}}}}, "collect"]}},
+                {{"nature": {{"on_cancel": "ignores", "on_term": {{"exits": {exits_ms}}}}}, "steps": [{{"wait": 600000}}]}},
+                {{}}],
+                "faults": [{{"exit_late": {{"nth": 1, "ms": {late_ms}}}}}]}}"#
+        );
+        let plan: Plan = serde_json::from_str(&plan).unwrap_or_else(|e| panic!("{plan}: {e}"));
+        let outcome = replay::live(&plan, &core, Keep::Story);
+        let story = outcome.story.join("\n");
+        assert!(outcome.violation.is_none(), "{:?}\n{story}", outcome.violation);
+        let at = |what: &str| outcome.story.iter().position(|line| line.contains(what));
+        let reaped = at("Reap { node: NodeId(2) }").expect("it is reaped");
+        let signals =
+            outcome.story.iter().skip(reaped).filter(|line| line.contains("Signal { node: NodeId(2)"));
+        assert_eq!(signals.count(), 0, "{story}");
+        assert!(at("TermCont").is_some_and(|at| at < reaped), "{story}");
+        assert!(at("sub-2 completed").is_some(), "its slot is free again\n{story}");
+    }
+}
+
+/// F28: 40 children die at the same instant: 40 right records within three seconds, and nobody is left.
+#[test]
+fn f28_forty_die_at_once() {
+    let run = r#"{"run": {"script": 1, "mode": "async"}}, "#.repeat(40);
+    for (turn_ms, sweeps) in [(0, ""), (100, r#"{"fork": {"escapes": true, "holds": true}}, "#)] {
+        let plan = format!(
+            r#"{{"seed": 28, "knobs": {{"breadth": 40, "burst": 64, "pids": 96, "turn_ms": {turn_ms}, "strangers": true}},
+                "scripts": [{{"steps": [{run}"collect", {{"wait": 9000}}]}},
+                            {{"steps": [{sweeps}{{"wait": 600000}}]}}],
+                "faults": [{{"kill_all": {{"at_ms": 5000}}}}]}}"#
+        );
+        let plan: Plan = serde_json::from_str(&plan).unwrap_or_else(|e| panic!("{plan}: {e}"));
+        let outcome = replay::live(&plan, &core, Keep::Story);
+        assert!(outcome.violation.is_none(), "{:?}", outcome.violation);
+        let failed = |line: &&String| line.contains(r#"failed Some("exited without a result (SIGKILL)")"#);
+        assert_eq!(outcome.story.iter().filter(failed).count(), 40, "one record each, with the right cause");
+        let reaped = |line: &&String| line.contains("Reaped {");
+        let times = outcome.story.iter().filter(reaped).filter_map(|line| line.split_whitespace().next());
+        let in_time = times.filter_map(|at| at.parse::<f64>().ok()).filter(|at| (5.0..8.0).contains(at));
+        assert_eq!(in_time.count(), 40, "no zombie is left after three seconds");
+    }
 }
 
 /// Every order of what is due together, in the first places where two runs can meet.

@@ -263,13 +263,14 @@ impl Run {
     }
 
     fn evidence(&self) -> Evidence {
-        let duration = self.record.ended.map_or(0, |end| end.0.saturating_sub(self.record.created.0));
+        // Measured: the record's own times are the wall clock's, which anybody may set meanwhile.
+        let took = self.decided.map_or(Duration::ZERO, |at| at.since(self.admitted));
         Evidence {
             model_calls: self.counted.model_calls,
             tool_calls: self.counted.tool_calls,
             tool_errors: self.counted.tool_errors,
             children: u32::try_from(self.children.len()).unwrap_or(u32::MAX),
-            duration_ms: duration,
+            duration_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
         }
     }
 

@@ -56,12 +56,13 @@ use crate::machine::{Deadline, Machine};
 use crate::note::{Level, Note};
 use crate::plan::Plan;
 use crate::rng::Rng;
-use crate::run::{Request, Run};
+use crate::run::Run;
 use crate::snapshot::Snapshot;
 use crate::time::{Instant, Now};
 pub use checkpoint::CheckpointError;
 use conversation::Conversation;
 use drain::Drain;
+use operator::Operator;
 use queue::Queue;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -95,7 +96,7 @@ pub struct Core {
     plan: Option<Plan>,
     queue: Queue,
     /// The operator's open calls.
-    operator: BTreeMap<u64, Request>,
+    operator: Operator,
     /// Open calls of the embedding program's tools: whose, and its number there.
     host_calls: BTreeMap<u64, (NodeId, u64)>,
     last_host_call: u64,
@@ -148,7 +149,7 @@ impl Core {
             conversation: Conversation::new(),
             plan: None,
             queue: Queue::default(),
-            operator: BTreeMap::new(),
+            operator: Operator::default(),
             host_calls: BTreeMap::new(),
             last_host_call: 0,
             drain: None,
@@ -198,7 +199,7 @@ impl Core {
         let now = self.now.mono;
         for node in self.timers.due(now) {
             match node {
-                NodeId::OPERATOR => self.tick_operator(out),
+                NodeId::OPERATOR => self.give_up_awaits(node, out),
                 _ => self.tick_run(node, out),
             }
         }

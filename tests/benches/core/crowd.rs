@@ -98,6 +98,8 @@ impl Crowd {
             let (call_id, name) = (format!("call-{id}"), "subagent.run".to_owned());
             crowd.says(WORKER, &Up::ToolRequest(ToolRequest { id, call_id, name, args }));
             crowd.settle();
+            // So that their pings are not all due at once.
+            crowd.at = crowd.at + Liveness::default().ping / runs;
         }
         assert_eq!(crowd.encoders.len(), runs as usize + 1, "all of them live");
         crowd

@@ -2,10 +2,74 @@
 //! (bytes of one pipe, answers of the store); things of different streams overtake each other freely.
 
 use agentd_core::time::{Duration, Instant};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-/// Things that keep their order among themselves; `u64` tells streams of one kind apart.
-pub(crate) type Stream = (&'static str, u64);
+/// Things that keep their order among themselves; the number tells streams of one kind apart.
+pub(crate) type Stream = (Lane, u64);
+
+/// Kinds of streams: of what is to happen, and of the luck that each party draws from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Lane {
+    /// What people ask for.
+    Start,
+    /// The end that every daemon has.
+    Stop,
+    /// A planned fault.
+    Fault,
+    /// The store.
+    Store,
+    /// The thread that makes processes.
+    Spawner,
+    /// Births, exits, sweeps and reapings of one node.
+    Life,
+    /// What leaves for one node.
+    Down,
+    /// What is read of one node.
+    Read,
+    /// What one node grumbles.
+    Stderr,
+    /// How late an exit is noticed.
+    Exit,
+    /// One node's program.
+    Turn,
+    /// The driver's timer.
+    Timer,
+    /// What is done from outside, as it is seen that it is time.
+    Operator,
+    /// Strangers.
+    Stranger,
+    /// How long one node takes to die.
+    Dying,
+    /// In what order what is learned at once is handed over.
+    Order,
+    /// Something that overtakes and is overtaken.
+    Alone,
+}
+
+impl Lane {
+    /// What its luck is drawn by.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Lane::Start => "start",
+            Lane::Stop => "stop",
+            Lane::Fault => "fault",
+            Lane::Store => "store",
+            Lane::Spawner => "spawner",
+            Lane::Life => "life",
+            Lane::Down => "down",
+            Lane::Read => "read",
+            Lane::Stderr => "stderr",
+            Lane::Exit => "exit",
+            Lane::Turn => "turn",
+            Lane::Timer => "timer",
+            Lane::Operator => "operator",
+            Lane::Stranger => "stranger",
+            Lane::Dying => "dying",
+            Lane::Order => "order",
+            Lane::Alone => "alone",
+        }
+    }
+}
 
 /// A queue by time, first come first served within an instant.
 pub(crate) struct Agenda<T> {
@@ -31,7 +95,7 @@ impl<T> Agenda<T> {
     /// Puts `item` at `at` on its own: it overtakes and is overtaken.
     pub(crate) fn push_alone(&mut self, at: Instant, item: T) {
         self.serial += 1;
-        self.items.insert((at, self.serial), (("alone", self.serial), item));
+        self.items.insert((at, self.serial), ((Lane::Alone, self.serial), item));
     }
 
     /// When the next thing happens.
@@ -46,16 +110,25 @@ impl<T> Agenda<T> {
 
     /// The first thing of every stream that happens no later than `until`, in order.
     pub(crate) fn heads(&self, until: Instant) -> Vec<Stream> {
-        let mut seen: Vec<Stream> = Vec::new();
-        for ((at, _), (stream, _)) in &self.items {
-            if *at > until {
-                break;
-            }
-            if !seen.contains(stream) {
-                seen.push(*stream);
+        let mut seen = BTreeSet::new();
+        let due = self.items.iter().take_while(|((at, _), _)| *at <= until);
+        due.filter(|(_, (stream, _))| seen.insert(*stream)).map(|(_, (stream, _))| *stream).collect()
+    }
+
+    /// Takes the first thing of one of the streams that come first at the next instant; `luck` says of which, given how
+    /// many there are.
+    pub(crate) fn pop_by_luck(&mut self, luck: impl FnOnce(usize) -> usize) -> Option<(Instant, Stream, T)> {
+        /// Enough to mix what is learned at once, however much that is.
+        const LOOK: usize = 64;
+        let first = self.next_at()?;
+        let mut heads: Vec<(Stream, (Instant, u64))> = Vec::new();
+        for (key, (stream, _)) in self.items.iter().take(LOOK).take_while(|((at, _), _)| *at == first) {
+            if heads.iter().all(|(known, _)| known != stream) {
+                heads.push((*stream, *key));
             }
         }
-        seen
+        let (_, key) = heads.get(luck(heads.len())).copied().or_else(|| heads.first().copied())?;
+        self.items.remove(&key).map(|(stream, item)| (key.0, stream, item))
     }
 
     /// Takes the first thing of `stream`.
@@ -67,6 +140,19 @@ impl<T> Agenda<T> {
     /// Forgets what `which` names.
     pub(crate) fn cancel(&mut self, which: impl Fn(&T) -> bool) {
         self.items.retain(|_, (_, item)| !which(item));
+    }
+
+    /// Takes what `which` names, by time.
+    pub(crate) fn take_all<U>(&mut self, which: impl Fn(&T) -> Option<U>) -> Vec<U> {
+        let mut taken = Vec::new();
+        self.items.retain(|_, (_, item)| match which(item) {
+            Some(it) => {
+                taken.push(it);
+                false
+            }
+            None => true,
+        });
+        taken
     }
 
     /// The whole world slept: everything happens that much later.
@@ -90,9 +176,9 @@ mod tests {
     #[test]
     fn a_stream_keeps_its_order_and_others_overtake() {
         let mut agenda = Agenda::new();
-        agenda.push(ms(50), ("pipe", 1), "late bytes");
-        agenda.push(ms(10), ("pipe", 1), "end of file");
-        agenda.push(ms(20), ("exit", 1), "exit");
+        agenda.push(ms(50), (Lane::Read, 1), "late bytes");
+        agenda.push(ms(10), (Lane::Read, 1), "end of file");
+        agenda.push(ms(20), (Lane::Exit, 1), "exit");
         let order: Vec<_> = std::iter::from_fn(|| agenda.pop()).map(|(at, _, x)| (at.millis(), x)).collect();
         assert_eq!(order, [(20, "exit"), (50, "late bytes"), (50, "end of file")]);
     }
@@ -100,14 +186,14 @@ mod tests {
     #[test]
     fn sleep_moves_everything_and_a_stream_can_be_picked() {
         let mut agenda = Agenda::new();
-        agenda.push(ms(1), ("a", 0), 1);
-        agenda.push(ms(2), ("b", 0), 2);
-        agenda.push(ms(3), ("a", 0), 3);
+        agenda.push(ms(1), (Lane::Read, 0), 1);
+        agenda.push(ms(2), (Lane::Store, 0), 2);
+        agenda.push(ms(3), (Lane::Read, 0), 3);
         agenda.postpone(Duration::from_millis(100));
         assert_eq!(agenda.next_at(), Some(ms(101)));
-        assert_eq!(agenda.heads(ms(200)), [("a", 0), ("b", 0)]);
-        assert_eq!(agenda.heads(ms(101)), [("a", 0)]);
-        assert_eq!(agenda.pop_of(("b", 0)).map(|x| x.2), Some(2));
+        assert_eq!(agenda.heads(ms(200)), [(Lane::Read, 0), (Lane::Store, 0)]);
+        assert_eq!(agenda.heads(ms(101)), [(Lane::Read, 0)]);
+        assert_eq!(agenda.pop_of((Lane::Store, 0)).map(|x| x.2), Some(2));
         agenda.cancel(|n| *n == 1);
         assert_eq!(agenda.pop().map(|x| x.2), Some(3));
     }

@@ -9,12 +9,11 @@ use agentd_core::note;
 use agentd_core::snapshot::Snapshot;
 use agentd_core::supervisor::Core;
 use agentd_core::time::Now;
-use std::cell::RefCell;
 use std::collections::BTreeSet;
-use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// What was seen of a life.
-type Reached = Rc<RefCell<BTreeSet<&'static str>>>;
+type Reached = Arc<Mutex<BTreeSet<&'static str>>>;
 
 /// Lives the plan that `data` means. Gives the statuses that runs came to, and what was noted.
 ///
@@ -24,14 +23,14 @@ type Reached = Rc<RefCell<BTreeSet<&'static str>>>;
 pub fn core_plan(data: &[u8]) -> BTreeSet<&'static str> {
     let plan = draw::plan_of_bytes(data);
     let reached = Reached::default();
-    let watched = Rc::clone(&reached);
+    let watched = Arc::clone(&reached);
     let make = move |config, now| -> Box<dyn Machine> {
-        Box::new(Watched { core: Core::new(config, now), reached: Rc::clone(&watched) })
+        Box::new(Watched { core: Core::new(config, now), reached: Arc::clone(&watched) })
     };
     if replay::live(&plan, &make, Keep::Verdict).violation.is_some() {
         panic!("{}", replay::report("this input", None, &plan, &make));
     }
-    reached.take()
+    std::mem::take(&mut *reached.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
 /// A core, and what became of its runs.
@@ -44,7 +43,7 @@ impl Machine for Watched {
     fn handle(&mut self, now: Now, event: Event, out: &mut Actions) {
         let before = out.len();
         self.core.handle(now, event, out);
-        let mut reached = self.reached.borrow_mut();
+        let mut reached = self.reached.lock().unwrap_or_else(PoisonError::into_inner);
         for action in out.iter().skip(before) {
             match action {
                 Action::Persist { record, .. } => drop(reached.insert(record.status.name())),

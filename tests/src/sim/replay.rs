@@ -1,7 +1,8 @@
 //! Lives from seeds and traces, and the report of one that broke a rule.
 
 use super::draw;
-use super::plan::{Knobs, Plan};
+use super::oracle::Violation;
+use super::plan::{Fault, Knobs, Plan};
 use super::shrink::shrink;
 use super::story::Story;
 use super::world::{Outcome, World};
@@ -10,14 +11,17 @@ use agentd_core::config::{
     Config, Kill, LimitOverrides, Liveness, ModelChoice, Priority, Rate, SpawnDefaults, SubagentLimits,
 };
 use agentd_core::machine::Machine;
-use agentd_core::time::{Duration, Now};
+use agentd_core::money::{Price, Usd};
+use agentd_core::time::{Duration, Instant, Now};
 use agentd_core::wire::message::{Dialect, Mode, Model, RunLimits};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Makes the machine under test.
-pub type Maker<'a> = &'a dyn Fn(Config, Now) -> Box<dyn Machine>;
+pub type Maker<'a> = &'a (dyn Fn(Config, Now) -> Box<dyn Machine> + Sync);
 
 /// A plan that once broke a rule, kept for ever.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -37,12 +41,36 @@ pub enum Keep {
     Verdict,
     /// And a digest by which two lives are told equal.
     Digest,
+    /// And a digest of all that is decided, without ids and dates.
+    Decisions,
     /// And every event and action as a line.
     Story,
 }
 
-/// Lives one life.
+/// Lives one life. Where somebody sets the wall clock in it, the same life is lived once more without that: what is
+/// decided must be the same.
 pub fn live(plan: &Plan, make: Maker<'_>, keep: Keep) -> Outcome {
+    let mut outcome = once(plan, make, keep);
+    let is_set = |fault: &Fault| matches!(fault, Fault::Wall { by_ms, .. } if *by_ms != 0);
+    if outcome.violation.is_some() || !plan.faults.iter().any(is_set) {
+        return outcome;
+    }
+    let mut steady = plan.clone();
+    for fault in &mut steady.faults {
+        if let Fault::Wall { by_ms, .. } = fault {
+            *by_ms = 0;
+        }
+    }
+    let [set, steady] = [plan, &steady].map(|plan| once(plan, make, Keep::Decisions));
+    if set.digest != steady.digest {
+        let seen = format!("{} events, and {} with a steady clock", set.events, steady.events);
+        let rule = "no decision depends on the wall clock";
+        outcome.violation = Some(Violation { rule, at: Instant::ZERO, seen });
+    }
+    outcome
+}
+
+fn once(plan: &Plan, make: Maker<'_>, keep: Keep) -> Outcome {
     let plan = Arc::new(plan.clone());
     let mut machine = make(config(&plan.knobs), Now::default());
     World::new(plan, machine.as_mut(), Story::new(keep)).live()
@@ -77,6 +105,44 @@ pub fn every_order(plan: &Plan, make: Maker<'_>, depth: usize) -> Result<u64, Bo
         taken.truncate(place + 1);
         taken[place] += 1;
         choices = taken;
+    }
+}
+
+/// What many lives were.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Lived {
+    /// How many.
+    pub lives: u64,
+    /// Events that cores were fed in them.
+    pub events: u64,
+}
+
+/// Lives the lives of many seeds on all processors.
+///
+/// # Errors
+/// The lowest seed in whose life a rule breaks, however the work was shared out.
+pub fn seeds(seeds: Range<u64>, make: Maker<'_>) -> Result<Lived, u64> {
+    let (next, events) = (AtomicU64::new(seeds.start), AtomicU64::new(0));
+    let broken = AtomicU64::new(u64::MAX);
+    let work = || {
+        loop {
+            // Seeds are handed out in order, so whatever is below a broken one is lived before anybody stops.
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= seeds.end || seed > broken.load(Ordering::Relaxed) {
+                return;
+            }
+            let outcome = live(&draw::plan(seed), make, Keep::Verdict);
+            events.fetch_add(outcome.events, Ordering::Relaxed);
+            if outcome.violation.is_some() {
+                broken.fetch_min(seed, Ordering::Relaxed);
+            }
+        }
+    };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(work))));
+    match broken.into_inner() {
+        u64::MAX => Ok(Lived { lives: seeds.end - seeds.start, events: events.into_inner() }),
+        seed => Err(seed),
     }
 }
 
@@ -115,6 +181,12 @@ fn tail(story: &[String], lines: usize) -> String {
     left + &story[from..].iter().map(cut).collect::<Vec<_>>().join("\n")
 }
 
+/// What the model costs where it costs anything: a whole number of billionths a token, so that sums are exact.
+pub(super) fn price() -> Price {
+    let usd = |cents: u64| Usd::from_nanos(cents * 10_000_000);
+    Price { input: usd(300), output: usd(1_500), cached: usd(30) }
+}
+
 /// The configuration that a plan's knobs mean.
 pub(crate) fn config(knobs: &Knobs) -> Config {
     let ms = Duration::from_millis;
@@ -129,7 +201,7 @@ pub(crate) fn config(knobs: &Knobs) -> Config {
     Config {
         agent: "sim".into(),
         instruction: String::new(),
-        model: ModelChoice::of(model),
+        model: ModelChoice { price: knobs.priced.then(price), ..ModelChoice::of(model) },
         models: BTreeMap::new(),
         one_shot: knobs.one_shot,
         worker_idle: ms(knobs.idle_ms),

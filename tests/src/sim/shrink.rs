@@ -80,6 +80,9 @@ fn smaller(plan: &Plan) -> Vec<Plan> {
             all.push(with(&|p| p.scripts[i].nature = Nature::default()));
         }
     }
+    if plan.heal_ms.is_some() {
+        all.push(with(&|p| p.heal_ms = None));
+    }
     if plan.knobs != Knobs::default() {
         all.push(with(&|p| p.knobs = Knobs::default()));
     }
@@ -103,7 +106,7 @@ fn smaller(plan: &Plan) -> Vec<Plan> {
 /// One knob at a time back to its default.
 fn knobs(plan: &Plan) -> Vec<Plan> {
     let d = Knobs::default();
-    let sets: [fn(&mut Knobs, &Knobs); 16] = [
+    let sets: [fn(&mut Knobs, &Knobs); 18] = [
         |k, d| k.one_shot = d.one_shot,
         |k, d| k.wake = d.wake,
         |k, d| k.queue = d.queue,
@@ -121,7 +124,9 @@ fn knobs(plan: &Plan) -> Vec<Plan> {
         |k, d| k.drain_ms = d.drain_ms,
         |k, d| k.pids = d.pids,
         |k, d| k.strangers = d.strangers,
-        |k, d| (k.pipe, k.read) = (d.pipe, d.read),
+        |k, d| (k.pipe, k.read, k.write) = (d.pipe, d.read, d.write),
+        |k, d| k.turn_ms = d.turn_ms,
+        |k, d| k.priced = d.priced,
         |k, d| (k.jitter_ms, k.tick_first) = (d.jitter_ms, d.tick_first),
     ];
     sets.iter()
@@ -135,9 +140,19 @@ fn knobs(plan: &Plan) -> Vec<Plan> {
 
 fn plainer_step(step: &Step) -> Vec<Step> {
     match step {
-        Step::Run { script, mode, delegate, flaw, rank } => {
-            let run = |delegate, flaw, rank| Step::Run { script: *script, mode: *mode, delegate, flaw, rank };
+        Step::Run { script, mode, delegate, flaw, rank, item } => {
+            let run = |delegate, flaw, rank| {
+                let (script, mode, item) = (*script, *mode, *item);
+                Step::Run { script, mode, delegate, flaw, rank, item }
+            };
             let mut all = Vec::new();
+            if item.is_some() {
+                let mut plain = step.clone();
+                if let Step::Run { item, .. } = &mut plain {
+                    *item = None;
+                }
+                all.push(plain);
+            }
             if flaw.is_some() {
                 all.push(run(*delegate, None, *rank));
             }

@@ -15,14 +15,13 @@ pub(crate) struct Story {
 
 impl Story {
     pub(crate) fn new(keep: Keep) -> Story {
-        Story { keep, lines: Vec::new(), digest: Digest(0xcbf2_9ce4_8422_2325) }
+        Story { keep, lines: Vec::new(), digest: Digest::new() }
     }
 
     pub(crate) fn event(&mut self, now: Instant, event: &Event) {
         match self.keep {
             Keep::Verdict => {}
-            // Formatting into the digest cannot fail: it has no end.
-            Keep::Digest => drop(write!(self.digest, "{now:?}{event:?}")),
+            Keep::Digest | Keep::Decisions => self.digest.add(format_args!("{now:?}{event:?}")),
             Keep::Story => self.lines.push(format!("{:>10.3} s  {event:?}", now.nanos() as f64 / 1e9)),
         }
     }
@@ -30,7 +29,8 @@ impl Story {
     pub(crate) fn action(&mut self, action: &Action) {
         match self.keep {
             Keep::Verdict => {}
-            Keep::Digest => drop(write!(self.digest, "{action:?}")),
+            Keep::Digest => self.digest.add(format_args!("{action:?}")),
+            Keep::Decisions => self.digest.add(format_args!("{}", decision(action))),
             Keep::Story => self.lines.push(format!("              -> {}", short(action))),
         }
     }
@@ -45,7 +45,25 @@ impl Story {
 }
 
 /// FNV-1a over what is written into it.
-struct Digest(u64);
+pub(crate) struct Digest(u64);
+
+impl Digest {
+    /// Of nothing.
+    pub(crate) const fn new() -> Digest {
+        Digest(0xcbf2_9ce4_8422_2325)
+    }
+
+    /// Takes in what these come to.
+    pub(crate) fn add(&mut self, what: fmt::Arguments<'_>) {
+        // Formatting into a digest cannot fail: it has no end.
+        let _always_fits = self.write_fmt(what);
+    }
+
+    /// What it is.
+    pub(crate) const fn value(&self) -> u64 {
+        self.0
+    }
+}
 
 impl Write for Digest {
     fn write_str(&mut self, s: &str) -> fmt::Result {
@@ -53,6 +71,23 @@ impl Write for Digest {
             self.0 = (self.0 ^ u64::from(b)).wrapping_mul(0x0000_0100_0000_01b3);
         }
         Ok(())
+    }
+}
+
+/// An action without what the wall clock may be seen in: ids and dates.
+fn decision(action: &Action) -> String {
+    match action {
+        Action::Persist { seq, record: r } => {
+            format!("{seq} {:?} {:?} {:?} {} {:?}", r.node, r.status, r.error, r.result, r.usage)
+        }
+        Action::SendSpawn { node, payload } => format!("{node} {}", payload.0.instruction),
+        Action::SendToChild { node, frame } => format!("{node} {}", frame.len()),
+        Action::Answer { call, error, value } => format!("{call} {error} {}", value.0.len()),
+        Action::Deliver { prompt, result, fault } => {
+            format!("{prompt} {:?} {:?} {:?} {fault:?}", result.status, result.error, result.result)
+        }
+        Action::Note(note) => format!("{} {:?}", note.event, note.node),
+        other => format!("{other:?}"),
     }
 }
 

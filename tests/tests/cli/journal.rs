@@ -102,12 +102,18 @@ fn a_demo_is_decided_again_and_its_runs_are_told() {
         "its tool grep answered, after",
         "it says its result: completed with",
         "its outcome is decided, completed",
-        "the conversation is told: the answer to call",
-        "its process ended with code 0",
-        "nothing of it is left, and its pid is free",
     ] {
         assert!(rest.any(|line| line.contains(part)), "{part:?} is not in its place:\n{}", story.out);
     }
+    // The process may be gone before the answer is on record, or after.
+    let rest: Vec<&str> = rest.collect();
+    let line_of = |part: &str| rest.iter().position(|line| line.contains(part));
+    let (told, ended, gone) = (
+        line_of("the conversation is told: the answer to call"),
+        line_of("its process ended with code 0"),
+        line_of("its pid is free"),
+    );
+    assert!(told.is_some() && ended.is_some() && ended < gone, "{}", story.out);
     let root = place.agentd(&["replay", "--explain", "root", "flight"]);
     assert!(root.out.contains("prompt 1 is answered: completed"), "{}", root.out);
     let by_id =

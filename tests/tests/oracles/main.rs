@@ -4,6 +4,7 @@
 mod prompts;
 mod queue;
 mod tamper;
+mod trouble;
 mod turns;
 
 use agentd_core::action::{Action, ChildSignal};

@@ -60,7 +60,7 @@ pub(crate) fn misread(up: fn(Up) -> Up, rules: &[&str]) {
     caught(&make, rules);
 }
 
-pub(crate) fn caught(make: &dyn Fn(Config, Now) -> Box<dyn Machine>, rules: &[&str]) {
+pub(crate) fn caught(make: replay::Maker<'_>, rules: &[&str]) {
     let mut seen: BTreeMap<&str, String> = BTreeMap::new();
     for seed in 0..LIVES {
         let Some(violation) = replay::live(&draw::plan(seed), make, Keep::Verdict).violation else {

@@ -1,23 +1,45 @@
 //! What goes wrong around the processes.
 
 use super::Draw;
-use crate::sim::plan::{Fault, Interrupt, Knobs};
+use super::swarm::Trouble;
+use crate::sim::plan::{Fault, Interrupt, Knobs, Order};
+
+/// A kind of fault, and how one is drawn.
+type Kind = (Trouble, fn(&mut Draw, &Knobs) -> Fault);
+
+const KINDS: [Kind; 7] = [
+    (Trouble::Forks, Draw::fork),
+    (Trouble::Store, Draw::store),
+    (Trouble::Lateness, Draw::late),
+    (Trouble::Gaps, Draw::gap),
+    (Trouble::Wall, Draw::wall),
+    (Trouble::Orphans, Draw::orphan),
+    (Trouble::Operators, Draw::operator),
+];
 
 impl Draw {
     pub(super) fn faults(&mut self, temper: u64, knobs: &Knobs, asked: u64) -> Vec<Fault> {
         let mut faults = Vec::new();
-        if self.one_in(4) {
+        if self.has(Trouble::Signals) && self.one_in(2) {
             self.signals(&mut faults, knobs);
         }
-        if self.one_in(if knobs.one_shot { 10 } else { 2 }) {
+        if self.has(Trouble::Cancels) && self.one_in(if knobs.one_shot { 5 } else { 1 }) {
             for _ in 0..1 + self.rng.below(3) {
                 let prompt = 1 + self.rng.below(asked + 2);
                 let at_ms = self.pick(&[0, 1, 4, 30, 400, 1_600, 7_000]);
                 faults.push(Fault::CancelPrompt { prompt, at_ms });
             }
         }
-        for _ in 0..temper * self.rng.below(3) {
-            faults.push(self.fault(knobs));
+        if self.has(Trouble::Crash) && self.one_in(6) {
+            let range = self.pick(&[8, 60, 60, 400, 2_000]);
+            faults.push(Fault::Crash { at_action: self.rng.below(range) });
+        }
+        let kinds: Vec<Kind> = KINDS.into_iter().filter(|(trouble, _)| self.has(*trouble)).collect();
+        for _ in 0..temper * self.rng.below(4) {
+            if !kinds.is_empty() {
+                let (_, draw) = self.pick(&kinds);
+                faults.push(draw(self, knobs));
+            }
         }
         faults
     }
@@ -32,31 +54,64 @@ impl Draw {
         }
     }
 
-    fn fault(&mut self, knobs: &Knobs) -> Fault {
+    fn fork(&mut self, _: &Knobs) -> Fault {
         let nth = self.rng.below(9) as u32;
-        match self.rng.below(13) {
-            12 => Fault::SpawnFrameFails { nth },
-            11 => Fault::Orphan { at_ms: self.pick(&[1, 400, 4_000]) },
-            0 => Fault::SpawnFails { nth, times: 1 + self.rng.below(5) as u32, transient: self.one_in(2) },
+        match self.rng.below(8) {
+            7 => Fault::KillAll { at_ms: self.pick(&[3, 60, 900, 5_000]) },
+            0 => Fault::SpawnFrameFails { nth },
             1 => Fault::Stillborn { nth },
-            2 | 3 => Fault::SpawnSlow { nth, ms: self.pick(&[20, 700, 6_000]) },
-            4 => {
-                let ms = self.pick(&[5, 400, 3_000]);
-                Fault::StoreSlow { nth: self.rng.below(12), times: 1 + self.rng.below(20), ms }
-            }
-            5 => {
-                let (nth, times) = (self.rng.below(14), 1 + self.rng.below(3));
-                Fault::StoreFails { nth, times, retryable: !self.one_in(4) }
-            }
-            6 => Fault::ExitLate { nth, ms: self.pick(&[3, 40, 900, 2_500]) },
-            // Late, but not so late that a pong behind it counts as missing.
-            7 => Fault::ReadLate { nth, ms: self.pick(&[3, 40, 300, 850]).min(knobs.pong_ms / 3) },
-            8 => Fault::ExitUnknown { nth },
-            _ => Fault::Gap {
-                at_ms: self.pick(&[1, 30, 500, 2_000, 8_000]),
-                ms: self.pick(&[900, 5_000, 60_000, 400_000]),
-                machine: self.one_in(2),
-            },
+            2 => Fault::ExecFails { nth, ms: self.pick(&[0, 1, 30]) },
+            3 | 4 => Fault::SpawnSlow { nth, ms: self.pick(&[20, 700, 6_000]) },
+            _ => Fault::SpawnFails { nth, times: 1 + self.rng.below(5) as u32, transient: self.one_in(2) },
         }
+    }
+
+    fn store(&mut self, _: &Knobs) -> Fault {
+        if self.one_in(2) {
+            let ms = self.pick(&[5, 400, 3_000]);
+            return Fault::StoreSlow { nth: self.rng.below(12), times: 1 + self.rng.below(20), ms };
+        }
+        let (nth, times) = (self.rng.below(14), 1 + self.rng.below(3));
+        Fault::StoreFails { nth, times, retryable: !self.one_in(4) }
+    }
+
+    fn late(&mut self, knobs: &Knobs) -> Fault {
+        let nth = self.rng.below(9) as u32;
+        match self.rng.below(3) {
+            0 => Fault::ExitLate { nth, ms: self.pick(&[3, 40, 900, 2_500]) },
+            // Late, but not so late that a pong behind it counts as missing.
+            1 => Fault::ReadLate { nth, ms: self.pick(&[3, 40, 300, 850]).min(knobs.pong_ms / 3) },
+            _ => Fault::ExitUnknown { nth },
+        }
+    }
+
+    fn gap(&mut self, _: &Knobs) -> Fault {
+        Fault::Gap {
+            at_ms: self.pick(&[1, 30, 500, 2_000, 8_000]),
+            ms: self.pick(&[900, 5_000, 60_000, 400_000]),
+            machine: self.one_in(2),
+        }
+    }
+
+    fn wall(&mut self, _: &Knobs) -> Fault {
+        const DAY: i64 = 86_400_000;
+        let by_ms = self.pick(&[1, -1, 900, -5_000, 3_600_000, -3_600_000, 400 * DAY, -900 * DAY]);
+        Fault::Wall { at_ms: self.pick(&[0, 5, 80, 900, 6_000]), by_ms }
+    }
+
+    fn orphan(&mut self, _: &Knobs) -> Fault {
+        Fault::Orphan { at_ms: self.pick(&[1, 400, 4_000]) }
+    }
+
+    fn operator(&mut self, knobs: &Knobs) -> Fault {
+        let order = match self.rng.below(8) {
+            0 | 1 => Order::Kill { only: self.one_in(4) },
+            2..=4 => Order::Pause { ms: self.pick(&[0, 30, 900, 5_000, 2 * knobs.progress_ms]) },
+            5 => Order::Status,
+            6 => Order::Await { ms: self.pick(&[0, 300, 20_000]) },
+            _ => Order::Nonsense,
+        };
+        let at_ms = self.pick(&[0, 3, 20, 150, 900, 4_000]);
+        Fault::Operator { at_ms, handle: 1 + self.rng.below(4), order }
     }
 }

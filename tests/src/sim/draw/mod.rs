@@ -1,13 +1,16 @@
 //! A plan from a seed. Plans are drawn towards trouble: small limits, small pipes, quick clocks, and several things
-//! going wrong at once; and towards plainness often enough that the plain way is walked too.
+//! going wrong at once; and towards plainness often enough that the plain way is walked too. Which kinds of trouble
+//! there are at all is drawn first.
 
 mod choices;
 mod faults;
 mod scripts;
+mod swarm;
 
 use super::plan::{Knobs, Plan};
 use agentd_core::rng::Rng;
 use choices::Choices;
+use swarm::{Swarm, Trouble};
 
 /// The plan that a seed means.
 pub fn plan(seed: u64) -> Plan {
@@ -22,12 +25,13 @@ pub fn plan_of_bytes(bytes: &[u8]) -> Plan {
     plan_by(Choices::Bytes(choices.iter().copied().collect()), seed)
 }
 
-fn plan_by(choices: Choices, seed: u64) -> Plan {
-    let mut d = Draw { rng: choices, warm: false };
+fn plan_by(mut rng: Choices, seed: u64) -> Plan {
+    let swarm = Swarm::draw(&mut rng);
+    let mut d = Draw { rng, swarm, warm: false };
     // How much goes wrong in this life: calm, rough or wild.
     let temper = d.rng.below(4);
     let knobs = d.knobs(temper);
-    d.warm = !d.one_in(3);
+    d.warm = d.swarm.has(Trouble::Talk);
     let kinds = 1 + d.rng.below(5) as usize;
     let mut scripts = vec![d.root(kinds, &knobs)];
     for kind in 1..=kinds {
@@ -35,16 +39,22 @@ fn plan_by(choices: Choices, seed: u64) -> Plan {
     }
     let prompts_ms = d.prompts(&knobs);
     let faults = d.faults(temper, &knobs, prompts_ms.len() as u64);
-    Plan { seed, knobs, scripts, prompts_ms, faults }
+    let heal_ms = d.one_in(4).then(|| d.pick(&[20, 400, 3_000, 20_000]));
+    Plan { seed, knobs, scripts, prompts_ms, faults, heal_ms }
 }
 
 struct Draw {
     rng: Choices,
+    swarm: Swarm,
     /// Warm runs, and what is said to them, come up.
     warm: bool,
 }
 
 impl Draw {
+    fn has(&self, trouble: Trouble) -> bool {
+        self.swarm.has(trouble)
+    }
+
     fn one_in(&mut self, n: u64) -> bool {
         self.rng.below(n) == 0
     }
@@ -59,10 +69,16 @@ impl Draw {
             return plain;
         }
         let quick = self.one_in(2);
+        let (limited, pieces) = (self.has(Trouble::Limits), self.has(Trouble::Pieces));
+        let turn_ms = match (self.has(Trouble::Turns) && self.one_in(2), quick) {
+            (false, _) => 0,
+            (true, true) => self.pick(&[1, 10, 50]),
+            (true, false) => self.pick(&[1, 20, 200]),
+        };
         let one_shot = !self.one_in(3);
         let wake = !one_shot && self.one_in(2);
         Knobs {
-            queue: if self.one_in(3) { self.pick(&[1, 2, 5, 16]) } else { 0 },
+            queue: if self.has(Trouble::Queue) { self.pick(&[1, 2, 5, 16]) } else { 0 },
             one_shot,
             idle_ms: self.pick(&[50, 1_000, 5_000, 60_000]),
             wake,
@@ -72,10 +88,10 @@ impl Draw {
                 (false, true) => self.pick(&[1_500, 8_000]),
                 (false, false) => self.pick(&[1_500, 8_000, 30_000]),
             },
-            breadth: self.pick(&[1, 2, 3, 3, 8]),
-            total: self.pick(&[2, 5, 12, 64, 64]),
+            breadth: if limited { self.pick(&[1, 2, 3]) } else { self.pick(&[3, 8]) },
+            total: if limited { self.pick(&[2, 5, 12, 64]) } else { 64 },
             depth: self.pick(&[1, 1, 2, 2, 3]),
-            burst: self.pick(&[1, 3, 8, 50, 50]),
+            burst: if limited { self.pick(&[1, 3, 8, 50]) } else { 50 },
             refill_ms: self.pick(&[100, 2_000, 2_000]),
             deadline_ms: self.pick(&[20_000, 120_000, 600_000]),
             ping_ms: if quick { 200 } else { plain.ping_ms },
@@ -90,12 +106,24 @@ impl Draw {
             pids: self.pick(&[8, 12, 20, 32]),
             strangers: self.one_in(3),
             // Small pipes and a byte at a time only where nobody is soon judged by how long a frame takes.
-            pipe: if quick { self.pick(&[4_096, 65_536]) } else { self.pick(&[512, 4_096, 65_536]) },
-            read: if quick {
-                self.pick(&[31, 65_536])
-            } else {
-                self.pick(&[1, 7, 7, 61, 61, 400, 65_536, 65_536, 65_536])
+            pipe: match (pieces, quick) {
+                (false, _) => 65_536,
+                (true, true) => self.pick(&[4_096, 65_536]),
+                (true, false) => self.pick(&[512, 4_096, 65_536]),
             },
+            read: match (pieces, quick) {
+                (false, _) => 65_536,
+                (true, true) => self.pick(&[31, 65_536]),
+                (true, false) => self.pick(&[1, 7, 7, 61, 400, 65_536]),
+            },
+            write: match (pieces && turn_ms == 0, quick) {
+                (false, _) => 65_536,
+                (true, true) => self.pick(&[400, 65_536]),
+                (true, false) => self.pick(&[61, 400, 65_536]),
+            },
+            turn_ms,
+            priced: self.one_in(2),
+            parent_death: true,
             jitter_ms: self.pick(&[0, 1, 1, 10, 40]),
             tick_first: self.one_in(2),
         }

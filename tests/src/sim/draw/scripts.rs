@@ -1,9 +1,10 @@
 //! What processes do.
 
 use super::Draw;
+use super::swarm::Trouble;
 use crate::sim::plan::{
-    Answer, Flaw, Knobs, Mode, Nature, Offspring, OnCancel, OnTerm, OnTurnCancel, Rank, Readiness, Rubbish,
-    Script, Step, TurnEnd,
+    Answer, Flaw, ItemStatus, Knobs, Mode, Nature, Offspring, OnCancel, OnTerm, OnTurnCancel, Rank,
+    Readiness, Rubbish, Script, Step, TurnEnd,
 };
 
 impl Draw {
@@ -20,22 +21,29 @@ impl Draw {
         if self.one_in(12) {
             steps.push(self.ending());
         }
-        if !knobs.one_shot && self.one_in(6) {
+        if !knobs.one_shot && self.has(Trouble::Wrongs) && self.one_in(4) {
             let last = turns.last_mut().unwrap_or(&mut steps);
             let wrong = if self.one_in(2) { self.wrong() } else { self.turn_end() };
             last.push(wrong);
         }
         let between = if knobs.one_shot { Vec::new() } else { self.between() };
-        let nature = Nature {
-            on_cancel: self.on_cancel(),
-            on_turn_cancel: self.on_turn_cancel(),
-            ..Nature::default()
+        let nature = match self.has(Trouble::Natures) {
+            true => Nature {
+                on_cancel: self.on_cancel(),
+                on_turn_cancel: self.on_turn_cancel(),
+                ..Nature::default()
+            },
+            false => Nature::default(),
         };
         Script { nature, steps, turns, between }
     }
 
     fn root_turn(&mut self, kinds: usize, knobs: &Knobs, made: &mut u64) -> Vec<Step> {
         let mut steps = Vec::new();
+        if self.has(Trouble::Plans) && self.one_in(2) {
+            let most = if self.one_in(10) { 40 } else { 5 };
+            steps.push(Step::Plan(self.rng.below(most) as u32));
+        }
         let rounds = 1 + self.rng.below(if knobs.one_shot { 4 } else { 2 });
         for _ in 0..rounds {
             for _ in 0..1 + self.rng.below(u64::from(knobs.breadth) + 3) {
@@ -43,6 +51,7 @@ impl Draw {
                 *made += 1;
             }
             self.meddle(&mut steps, *made);
+            self.plan_on(&mut steps, *made);
             if !self.one_in(4) {
                 steps.push(Step::Collect);
             }
@@ -50,7 +59,8 @@ impl Draw {
                 self.meddle(&mut steps, *made);
             }
         }
-        if self.one_in(3) {
+        self.plan_on(&mut steps, *made);
+        if self.has(Trouble::Awaits) && self.one_in(2) {
             let handles = (1..=(*made).min(6)).collect();
             let (any, timeout_ms) = (self.one_in(3), self.timeout());
             steps.push(Step::Await { handles, any, timeout_ms, message: None });
@@ -69,7 +79,7 @@ impl Draw {
         if self.warm {
             for _ in 0..self.rng.below(4) {
                 let mut turn = self.work(kind, kinds);
-                if temper > 0 && self.one_in(8) {
+                if temper > 0 && self.has(Trouble::Wrongs) && self.one_in(5) {
                     turn.push(self.wrong());
                 }
                 if self.one_in(3) {
@@ -79,7 +89,8 @@ impl Draw {
             }
             between = self.between();
         }
-        let wrong = temper > 0 && self.rng.below(4) < temper;
+        let goes_wrong = self.has(Trouble::Wrongs) || self.has(Trouble::Rubbish);
+        let wrong = temper > 0 && goes_wrong && self.rng.below(4) < temper;
         if wrong {
             steps.push(self.wrong());
         }
@@ -88,7 +99,11 @@ impl Draw {
         } else if self.one_in(2) {
             steps.push(self.ending());
         }
-        let nature = if temper > 0 && self.one_in(3) { self.nature(knobs) } else { Nature::default() };
+        let nature = if temper > 0 && self.has(Trouble::Natures) && !self.one_in(3) {
+            self.nature(knobs)
+        } else {
+            Nature::default()
+        };
         Script { nature, steps, turns, between }
     }
 
@@ -99,6 +114,13 @@ impl Draw {
                 0 | 1 => steps.push(Step::Wait(self.pick(&[1, 20, 300, 2_500, 9_000, 130_000]))),
                 2 => steps.push(Step::Say(1 + self.rng.below(20) as u32)),
                 3 if self.one_in(4) => steps.push(Step::Say(400)),
+                3 => {
+                    steps.push(Step::Think);
+                    if self.one_in(2) {
+                        steps.push(Step::Wait(self.pick(&[1, 300, 9_000])));
+                        steps.push(Step::Say(2));
+                    }
+                }
                 4 | 5 if kind < kinds => {
                     steps.push(self.run(kinds, kind));
                     self.meddle(&mut steps, 4);
@@ -108,7 +130,7 @@ impl Draw {
                 }
                 6 if self.one_in(3) => steps.push(Step::Nonsense),
                 6 if self.one_in(2) => steps.push(Step::Mutter(self.pick(&[1, 3, 200]))),
-                7 => steps.push(Step::Fork(self.offspring())),
+                7 if self.has(Trouble::Offspring) => steps.push(Step::Fork(self.offspring())),
                 _ => {}
             }
         }
@@ -117,7 +139,7 @@ impl Draw {
 
     /// What a warm process does while nobody asks it anything: mostly nothing.
     fn between(&mut self) -> Vec<Step> {
-        if !self.one_in(5) {
+        if !self.has(Trouble::Wrongs) || !self.one_in(3) {
             return Vec::new();
         }
         let wait = Step::Wait(self.pick(&[0, 1, 30, 900, 6_000]));
@@ -141,8 +163,7 @@ impl Draw {
 
     fn run(&mut self, kinds: usize, above: usize) -> Step {
         let script = above + 1 + self.rng.below((kinds - above).max(1) as u64) as usize;
-        let flaw = self
-            .one_in(12)
+        let flaw = (self.has(Trouble::Flaws) && self.one_in(7))
             .then(|| self.pick(&[Flaw::Empty, Flaw::Mode, Flaw::Key, Flaw::Zero, Flaw::Server, Flaw::Depth]));
         let mode = if self.warm && self.one_in(3) {
             Mode::Warm
@@ -150,7 +171,8 @@ impl Draw {
             self.pick(&[Mode::Sync, Mode::Sync, Mode::Async, Mode::Async, Mode::Detached])
         };
         let rank = self.pick(&[Rank::Normal, Rank::Normal, Rank::Low, Rank::High]);
-        Step::Run { script, mode, delegate: self.one_in(2), flaw, rank }
+        let item = (self.has(Trouble::Plans) && self.one_in(4)).then(|| 1 + self.rng.below(5) as u32);
+        Step::Run { script, mode, delegate: self.one_in(2), flaw, rank, item }
     }
 
     /// Looks at, waits for, talks to or kills somebody that may exist.
@@ -164,13 +186,38 @@ impl Draw {
             match self.rng.below(7) {
                 0 => steps.push(Step::Status(handle)),
                 1 => steps.push(Step::List),
-                2 | 3 => steps.push(Step::Kill { handle, only: self.one_in(4) }),
-                4 => {
+                2 | 3 if self.has(Trouble::Kills) => steps.push(Step::Kill { handle, only: self.one_in(4) }),
+                4 if self.has(Trouble::Awaits) => {
                     let (any, timeout_ms) = (self.one_in(2), self.timeout());
                     let handles = vec![handle, handle + 1];
                     steps.push(Step::Await { handles, any, timeout_ms, message: None });
                 }
                 _ => steps.push(Step::Wait(self.pick(&[1, 30, 400, 4_000]))),
+            }
+        }
+    }
+
+    /// Looks at the plan, binds its items to runs, says how far they are.
+    fn plan_on(&mut self, steps: &mut Vec<Step>, made: u64) {
+        if !self.has(Trouble::Plans) {
+            return;
+        }
+        for _ in 0..self.rng.below(4) {
+            match self.rng.below(5) {
+                0 => steps.push(Step::ShowPlan),
+                1 => steps.push(Step::Overview),
+                _ => {
+                    let bind = (!self.one_in(4)).then(|| 1 + self.rng.below(made + 1));
+                    let all = [
+                        ItemStatus::Pending,
+                        ItemStatus::InProgress,
+                        ItemStatus::Done,
+                        ItemStatus::Blocked,
+                        ItemStatus::Skipped,
+                    ];
+                    let status = self.one_in(3).then(|| self.pick(&all));
+                    steps.push(Step::Item { item: 1 + self.rng.below(5) as u32, bind, status });
+                }
             }
         }
     }
@@ -200,20 +247,23 @@ impl Draw {
     }
 
     fn wrong(&mut self) -> Step {
-        match self.rng.below(8) {
-            0 | 1 => Step::Hang,
-            2 => Step::Stopped,
-            3 => Step::CloseStdout,
-            4 => Step::Die(self.pick(&[6, 9, 11])),
-            5 => Step::Exit(self.pick(&[0, 1, 101])),
-            _ => Step::Rubbish(self.pick(&[
+        if self.has(Trouble::Rubbish) && (self.one_in(3) || !self.has(Trouble::Wrongs)) {
+            return Step::Rubbish(self.pick(&[
                 Rubbish::Text,
                 Rubbish::Zero,
                 Rubbish::Huge,
                 Rubbish::Gap,
                 Rubbish::SameId,
                 Rubbish::Cut,
-            ])),
+            ]));
+        }
+        match self.rng.below(6) {
+            0 => Step::Hang,
+            1 => Step::Parrot,
+            2 => Step::Stopped,
+            3 => Step::CloseStdout,
+            4 => Step::Die(self.pick(&[6, 9, 11])),
+            _ => Step::Exit(self.pick(&[0, 1, 101])),
         }
     }
 

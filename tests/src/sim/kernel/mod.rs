@@ -76,12 +76,15 @@ pub(crate) struct Ended {
 }
 
 /// The machine.
+#[derive(Debug)]
 pub(crate) struct Kernel {
     processes: BTreeMap<Serial, Process>,
     nodes: BTreeMap<NodeId, Serial>,
     /// Free pids, the one freed last on top: reuse is as eager as it can be.
     free: Vec<Pid>,
     next: u64,
+    /// The daemon is dead: keepers take down what they keep as soon as their child is.
+    daemon_lost: bool,
 }
 
 impl Kernel {
@@ -92,6 +95,7 @@ impl Kernel {
             nodes: BTreeMap::new(),
             free: (1..=pids).rev().collect(),
             next: 0,
+            daemon_lost: false,
         }
     }
 
@@ -235,6 +239,24 @@ impl Kernel {
             .collect()
     }
 
+    /// The daemon is dead. Its children get the parent-death signal, if they have it, and keepers of children that were
+    /// dead already are on their way.
+    pub(crate) fn lose_daemon(&mut self, parent_death: bool) -> Vec<Effect> {
+        self.daemon_lost = true;
+        let mut effects = Vec::new();
+        for (serial, process) in &mut self.processes {
+            let dies = match &process.owner {
+                Owner::Node(_) => parent_death,
+                Owner::Below(..) => process.orphan,
+                Owner::Stranger | Owner::Foundling => false,
+            };
+            if dies {
+                effects.extend(doom(*serial, process));
+            }
+        }
+        effects
+    }
+
     /// One pass over what a dead node left: who is killed now, and how many were seen that are not gone.
     /// Keepers are left to finish unless `keepers`. What has ended already is reaped.
     pub(crate) fn sweep(&mut self, node: NodeId, keepers: bool) -> (u32, u32, Vec<Effect>) {
@@ -271,7 +293,13 @@ impl Kernel {
                     self.free.push(pid);
                 }
                 if doomed && what.respawns > 0 {
-                    self.fork_below(*node, &Offspring { respawns: what.respawns - 1, ..what.clone() });
+                    let again = Offspring { respawns: what.respawns - 1, ..what.clone() };
+                    let again = self.fork_below(*node, &again).filter(|_| self.daemon_lost);
+                    if let Some(serial) = again
+                        && let Some(process) = self.processes.get_mut(&serial)
+                    {
+                        effects.extend(doom(serial, process));
+                    }
                 }
             }
             Owner::Stranger | Owner::Foundling => {
@@ -290,8 +318,11 @@ impl Kernel {
             if *n != node {
                 continue;
             }
+            let keeper_ms = what.keeper_ms;
             process.orphan = true;
-            if let Some(after_ms) = what.keeper_ms {
+            if self.daemon_lost {
+                effects.extend(doom(*serial, process));
+            } else if let Some(after_ms) = keeper_ms {
                 effects.push(Effect::Ends { serial: *serial, after_ms, exit: Exit::Code(0) });
             }
         }

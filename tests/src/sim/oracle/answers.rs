@@ -2,7 +2,7 @@
 
 use super::bounds::Bounds;
 use super::facts::{Facts, Message, Request, Run, name};
-use super::{Verdict, turns, unless};
+use super::{Verdict, plan, turns, unless, usage};
 use agentd_core::id::NodeId;
 use agentd_core::record::Status;
 use agentd_core::time::{Duration, Instant};
@@ -38,12 +38,13 @@ pub(super) fn judge(facts: &mut Facts, now: Instant, node: NodeId, answer: &Tool
     }
     match request.name.as_str() {
         "subagent.run" => run(facts, node, request, &value)?,
-        "subagent.await" | "subagent.status" | "subagent.list" => {
-            for object in objects(&value) {
-                same_as_record(facts, object)?;
-            }
-        }
+        "subagent.await" | "subagent.status" => same_objects(facts, &value)?,
+        // A list shows how things stand: what is told late is counted.
+        "subagent.list" => objects(&value).into_iter().try_for_each(|o| same_as_record(facts, o))?,
         "subagent.kill" => kill(facts, request, answer.error)?,
+        "plan.create" | "plan.get" | "plan.update" | "status" => {
+            plan::judge(facts, node, answer.id, &value, answer.error)?;
+        }
         "subagent.send" | "subagent.steer" | "subagent.finish" | "subagent.retire" => {
             turns::judge_answer(facts, now, node, answer.id, &value, answer.error)?;
         }
@@ -91,6 +92,7 @@ fn run(facts: &Facts, node: NodeId, request: &Request, value: &Value) -> Verdict
         format!("{handle} is not yet stored")
     })?;
     same_as_record(facts, value)?;
+    same_sums(facts, value)?;
     if value["status"] == Status::Completed.name() {
         let token = request.call_id.strip_prefix("call-").unwrap_or_default();
         let told = value["result"].to_string();
@@ -137,6 +139,33 @@ fn same_as_record(facts: &Facts, object: &Value) -> Verdict {
     let same = object.get("result").is_none_or(|result| *result == terminal.result);
     unless(same, SAME, || {
         format!("{handle}: {:.80} for {:.80}", object["result"].to_string(), terminal.result)
+    })?;
+    took(run, object)
+}
+
+/// Every run's object in an answer is its record's.
+pub(super) fn same_objects(facts: &Facts, value: &Value) -> Verdict {
+    for object in objects(value) {
+        same_as_record(facts, object)?;
+        same_sums(facts, object)?;
+    }
+    Ok(())
+}
+
+/// An ended run's sums are the same for every reader.
+fn same_sums(facts: &Facts, object: &Value) -> Verdict {
+    let run = object["handle"].as_str().and_then(|handle| facts.by_handle(handle));
+    run.map_or(Ok(()), |run| usage::judge_object(run, object))
+}
+
+/// How long a run took is measured, whatever anybody does to the wall clock.
+fn took(run: &Run, object: &Value) -> Verdict {
+    let (Some(told), Some((at, _))) = (object["evidence"]["duration_ms"].as_u64(), &run.terminal) else {
+        return Ok(());
+    };
+    let took = u64::try_from(at.since(run.admitted).as_millis()).unwrap_or(u64::MAX);
+    unless(told == took, "a duration is measured", || {
+        format!("{} took {took} ms and is told as {told} ms", name(&run.record))
     })
 }
 

@@ -3,7 +3,7 @@
 use super::facts::{Facts, Node};
 use super::{Misdeed, Verdict, unless};
 use crate::sim::kernel::{Kernel, Serial};
-use crate::sim::plan::{Fault, Plan};
+use crate::sim::plan::{Fault, Order, Plan};
 use agentd_core::action::Action;
 use agentd_core::event::SupervisorSignal;
 use agentd_core::id::NodeId;
@@ -21,7 +21,7 @@ pub(super) struct Bounds {
     faults: Duration,
     interrupts: Vec<Instant>,
     /// Some process cannot be killed in time, by plan.
-    stubborn: bool,
+    pub(super) stubborn: bool,
     ticks: (u32, Instant),
     /// The oldest orphan that nobody has waited for, and since when.
     orphan: Option<(Serial, Instant)>,
@@ -30,17 +30,20 @@ pub(super) struct Bounds {
 impl Bounds {
     pub(super) fn new(plan: &Plan) -> Bounds {
         let knobs = &plan.knobs;
-        let mut faults = Duration::from_millis(200 + 40 * knobs.jitter_ms);
+        let mut faults = Duration::from_millis(200 + 40 * knobs.notice_ms());
         let mut longest = [0; 4];
         let mut fails = 0;
         for fault in &plan.faults {
             match fault {
-                Fault::SpawnSlow { ms, .. } => faults += Duration::from_millis(*ms),
+                Fault::SpawnSlow { ms, .. } | Fault::ExecFails { ms, .. } => {
+                    faults += Duration::from_millis(*ms)
+                }
                 // Two on the same write add up.
                 Fault::StoreSlow { ms, .. } => longest[0] += ms,
                 Fault::StoreFails { times, .. } => fails += times,
                 Fault::ExitLate { ms, .. } => longest[2] = longest[2].max(*ms),
                 Fault::ReadLate { ms, .. } => longest[3] = longest[3].max(*ms),
+                Fault::Operator { order: Order::Pause { ms }, .. } => faults += Duration::from_millis(*ms),
                 Fault::SpawnFails { .. } => faults += Duration::from_millis(400),
                 Fault::Stillborn { .. }
                 | Fault::SpawnFrameFails { .. }
@@ -48,6 +51,10 @@ impl Bounds {
                 | Fault::ExitUnknown { .. }
                 | Fault::Gap { .. }
                 | Fault::Orphan { .. }
+                | Fault::Wall { .. }
+                | Fault::Crash { .. }
+                | Fault::KillAll { .. }
+                | Fault::Operator { .. }
                 | Fault::Signal { .. } => {}
             }
         }
@@ -96,7 +103,7 @@ impl Bounds {
     }
 
     /// When a drain stops waiting.
-    fn drain_end(&self, facts: &Facts) -> Option<Instant> {
+    pub(super) fn drain_end(&self, facts: &Facts) -> Option<Instant> {
         let first = *self.interrupts.first()?;
         let timeout = first + Duration::from_millis(facts.plan.knobs.drain_ms);
         Some(self.interrupts.get(1).map_or(timeout, |second| timeout.min(*second)))
@@ -130,15 +137,18 @@ pub(super) fn judge_signal(facts: &Facts, bounds: &Bounds, now: Instant, action:
     let knobs = &facts.plan.knobs;
     let past =
         |since: Option<Instant>, ms: u64| since.is_some_and(|at| now >= at + Duration::from_millis(ms));
+    // Paused time is nobody's fault (S6.9).
+    let judged = n.paused.is_none();
+    let paused_ms = u64::try_from(n.paused_for.as_millis()).unwrap_or(u64::MAX);
     let reason = past(n.cancelled, knobs.term_ms)
         || past(n.terminal.as_ref().map(|t| t.0), knobs.exit_ms)
-        || past(n.armed, n.deadline_ms + knobs.grace_ms)
+        || (judged && past(n.armed, n.deadline_ms + knobs.grace_ms + paused_ms))
         || past(n.turn_cancelled, knobs.term_ms)
         || n.frame_failed.is_some()
-        || (n.ready.is_none() && past(n.spawned, knobs.ready_ms))
+        || (judged && n.ready.is_none() && past(n.spawned, knobs.ready_ms + paused_ms))
         || n.broken.is_some()
         || n.write_failed
-        || silent(n, now, facts.shortest_silence_ms())
+        || (judged && silent(n, now, facts.shortest_silence_ms()))
         || facts.plan.scripts.iter().any(|s| s.nature.deaf)
         || bounds.drain_over(facts, now)
         || facts.run_of(*node).is_some_and(|run| {
@@ -153,7 +163,7 @@ pub(super) fn judge_signal(facts: &Facts, bounds: &Bounds, now: Instant, action:
 
 fn silent(node: &Node, now: Instant, ms: u64) -> bool {
     node.misdeeds.iter().any(|(at, what)| match what {
-        Misdeed::Silent => now >= *at + Duration::from_millis(ms),
+        Misdeed::Silent => now >= node.judged_from(*at) + Duration::from_millis(ms),
         Misdeed::ClosedStdout => true,
     })
 }
@@ -195,18 +205,22 @@ fn ends(facts: &Facts, bounds: &Bounds, id: NodeId, node: &Node) -> Vec<(&'stati
             ends.push((why, at + after + kill));
         }
     };
-    if node.ready.is_none() {
-        add("it was never ready", node.spawned, ms(knobs.ready_ms));
+    let judged = node.paused.is_none();
+    if node.ready.is_none() && judged {
+        add("it was never ready", node.spawned, ms(knobs.ready_ms) + node.paused_for);
     }
     add("it has said its last word", node.terminal.as_ref().map(|t| t.0), ms(knobs.exit_ms));
     add("it wrote what is no frame", node.broken, Duration::ZERO);
-    add("its hard deadline", node.armed, ms(node.deadline_ms + knobs.grace_ms));
+    if judged {
+        add("its hard deadline", node.armed, ms(node.deadline_ms + knobs.grace_ms) + node.paused_for);
+    }
     add("it was handed nothing", node.frame_failed, Duration::ZERO);
     let stuck = ms(knobs.progress_ms.max(knobs.pong_ms) + knobs.pong_ms + 2 * knobs.ping_ms);
-    for (at, what) in &node.misdeeds {
+    for (at, what) in node.misdeeds.iter().filter(|_| judged) {
+        let since = Some(node.judged_from(*at));
         match what {
-            Misdeed::Silent => add("it answers nothing", Some(*at), stuck),
-            Misdeed::ClosedStdout => add("it can say nothing", Some(*at), stuck),
+            Misdeed::Silent => add("it answers nothing", since, stuck),
+            Misdeed::ClosedStdout => add("it can say nothing", since, stuck),
         }
     }
     if let (Some(run), Some(spawned)) = (facts.run_of(id), node.spawned) {

@@ -6,24 +6,32 @@
 //! | `facts` | none: what is known of every node, run and request |
 //! | `ownership` | nothing is signalled, swept, reaped or written to that is not ours; reap last |
 //! | `answers` | one answer per request, to the one that asked; no result but the record's |
+//! | `operators` | one answer per operator's call |
 //! | `records` | one outcome per run, with a cause; a terminal record stands; intent before effect |
 //! | `turns` | every message one turn or a word that it has none; steers, finish, retirement |
 //! | `prompts` | every prompt one answer; a daemon ends only by a drain |
 //! | `queue` | who waits for a permit begins in order, and nobody overtakes |
 //! | `shown` | a snapshot lists exactly the runs that are not over |
 //! | `permits` | limits are never passed, and refuse only who is over them |
+//! | `usage` | tokens and money are those that were reported, and a subtree's sum is the sum |
+//! | `plan` | a plan's items are what calls and the ends of runs made of them |
+//! | `rest` | once nothing goes wrong any more all comes to rest; nothing outlives a daemon that was killed |
 //! | `bounds` | how long anything may take; signals have a reason; timers move; rest comes |
 
 mod answers;
 mod bounds;
 mod facts;
+mod operators;
 mod ownership;
 mod permits;
+mod plan;
 mod prompts;
 mod queue;
 mod records;
+mod rest;
 mod shown;
 mod turns;
+mod usage;
 
 use crate::sim::kernel::Kernel;
 use crate::sim::plan::Plan;
@@ -73,7 +81,12 @@ pub(crate) struct Oracles {
     bounds: bounds::Bounds,
     violation: Option<Violation>,
     exited: bool,
+    /// When it was last looked for what is overdue.
+    looked: Instant,
 }
+
+/// How long nobody looks for what is overdue after it was looked for: nothing has a bound as short as this.
+const LOOK_AGAIN: Duration = Duration::from_millis(2);
 
 impl Oracles {
     pub(crate) fn new(plan: Arc<Plan>) -> Oracles {
@@ -83,6 +96,7 @@ impl Oracles {
             facts: Facts::new(plan),
             violation: None,
             exited: false,
+            looked: Instant::ZERO,
         }
     }
 
@@ -124,7 +138,8 @@ impl Oracles {
         self.check(now, verdict);
         match action {
             Action::Persist { record, seq } => {
-                let verdict = records::judge(&self.facts, &self.bounds, now, record, *seq);
+                let verdict = records::judge(&self.facts, &self.bounds, now, record, *seq)
+                    .and_then(|()| usage::judge_record(&mut self.facts, record));
                 self.check(now, verdict);
                 let verdict = self.permits.persisted(&self.facts, now, record);
                 self.check(now, verdict);
@@ -141,14 +156,20 @@ impl Oracles {
                 let verdict = turns::judge_note(&mut self.facts, now, note);
                 self.check(now, verdict);
             }
+            Action::Answer { call, error, value } => {
+                let verdict = operators::judge(&mut self.facts, *call, *error, value);
+                self.check(now, verdict);
+            }
             Action::Deliver { prompt, result, .. } => {
                 let verdict = prompts::judge_delivery(&mut self.facts, now, *prompt, result);
                 self.check(now, verdict);
             }
-            Action::Exit { interrupted, leaked, .. } => {
+            Action::Exit { interrupted, leaked, usage, costliest } => {
                 self.exited = true;
                 let verdict = bounds::judge_exit(&self.facts, &self.bounds, kernel, *interrupted, *leaked)
                     .and_then(|()| records::judge_exit(&self.facts))
+                    .and_then(|()| operators::judge_exit(&self.facts))
+                    .and_then(|()| usage::judge_exit(&self.facts, usage, *costliest))
                     .and_then(|()| prompts::judge_exit(&self.facts, &self.bounds, *interrupted));
                 self.check(now, verdict);
             }
@@ -164,7 +185,6 @@ impl Oracles {
             | Action::Sweep { .. }
             | Action::Reap { .. }
             | Action::ReapOrphans
-            | Action::Answer { .. }
             | Action::CallHostTool(_)
             | Action::CancelHostTool { .. } => {}
         }
@@ -198,22 +218,26 @@ impl Oracles {
 
     /// Something happened: is anything overdue?
     pub(crate) fn look(&mut self, now: Instant, kernel: &Kernel) {
-        if self.violation.is_some() || self.exited {
+        if self.violation.is_some() || self.exited || now < self.looked + LOOK_AGAIN {
             return;
         }
+        self.looked = now;
         let verdict = bounds::judge_time(&self.facts, &self.bounds, now, kernel)
             .and_then(|()| answers::judge_time(&self.facts, &self.bounds, now))
             .and_then(|()| prompts::judge_time(&self.facts, &self.bounds, now))
             .and_then(|()| prompts::judge_notes(&mut self.facts, &self.bounds, now))
-            .and_then(|()| permits::judge_live(&self.facts, kernel))
             .and_then(|()| self.permits.judge_time(&self.facts, &self.bounds, now))
+            .and_then(|()| operators::judge_time(&self.facts, &self.bounds, now))
+            .and_then(|()| rest::judge_time(&self.facts, &self.bounds, now))
             .and_then(|()| self.bounds.orphans(&self.facts, now, kernel));
         self.check(now, verdict);
     }
 
     /// A node's process exists.
-    pub(crate) fn born(&mut self, now: Instant, node: NodeId) {
+    pub(crate) fn born(&mut self, now: Instant, node: NodeId, kernel: &Kernel) {
         self.facts.node(node).born = Some(now);
+        let verdict = permits::judge_live(&self.facts, kernel);
+        self.check(now, verdict);
     }
 
     /// A node's process has ended.
@@ -235,15 +259,31 @@ impl Oracles {
         }
     }
 
+    /// Something that was on its way came so much later, and nobody is to blame.
+    pub(crate) fn late(&mut self, by: Duration) {
+        self.bounds.gaps += by;
+    }
+
     /// A program was sent something it never may be.
     pub(crate) fn child_complains(&mut self, now: Instant, node: NodeId, what: &str) {
         self.break_rule("a child is sent what it can use", now, format!("{node} got {what}"));
+    }
+
+    /// The daemon was killed: nothing is asked of it any more.
+    pub(crate) fn crashed(&mut self) {
+        self.exited = true;
     }
 
     /// It goes on for ever, or stops short.
     pub(crate) fn never_rests(&mut self, now: Instant, how: &str) {
         let seen = format!("{how}; {}", self.facts.unfinished());
         self.break_rule("everything comes to rest", now, seen);
+    }
+
+    /// The daemon was killed at `at`, and the time that something of it may live is over.
+    pub(crate) fn after_crash(&mut self, at: Instant, now: Instant, kernel: &Kernel) {
+        let verdict = rest::judge_crash(&self.bounds, at, kernel);
+        self.check(now, verdict);
     }
 
     /// The life is over.

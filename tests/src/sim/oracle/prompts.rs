@@ -4,7 +4,7 @@
 use super::bounds::Bounds;
 use super::facts::{Facts, Prompt, Run, name};
 use super::turns::is_turns;
-use super::{Verdict, unless};
+use super::{Verdict, unless, usage};
 use agentd_core::event::SupervisorSignal;
 use agentd_core::limits::WAITING_PROMPTS;
 use agentd_core::record::{ResultObject, Status};
@@ -19,6 +19,9 @@ const CAUSE: &str = "a prompt without a turn has a cause";
 pub(super) fn judge_delivery(facts: &mut Facts, now: Instant, number: u64, result: &ResultObject) -> Verdict {
     let seen =
         || format!("prompt {number}: {} {:?} {:.80}", result.status.name(), result.error, result.result);
+    if let Some(run) = facts.runs.get(&result.run_id) {
+        usage::judge_sum(facts, run, &result.usage)?;
+    }
     if number == 0 {
         facts.prompts.notes_answered += 1;
         if never_handed(facts, result) {

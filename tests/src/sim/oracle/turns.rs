@@ -2,16 +2,17 @@
 //! never will (S6.3); steers are handed on once and in order (S6.9); a retirement ends with the turn in hand (S6.5).
 
 use super::answers::holds_token;
-use super::facts::{Facts, Message, Node, Request, Run, Steer, TurnSeen, name};
+use super::facts::{Facts, Message, Node, Request, Run, TurnSeen, name};
 use super::{Verdict, unless};
 use crate::sim::program::token_of;
-use agentd_core::id::NodeId;
+use agentd_core::id::{NodeId, RunId};
 use agentd_core::limits::{STEERS, WARM_QUEUE};
 use agentd_core::note::Note;
 use agentd_core::time::Instant;
 use agentd_core::wire::Down;
 use agentd_core::wire::message::{Mode, Role, Text};
 use serde_json::Value;
+use std::collections::BTreeSet;
 
 const DECIDED: &str = "nothing is said to a run that is decided";
 const ORDER: &str = "messages keep their order";
@@ -63,7 +64,7 @@ fn message(facts: &mut Facts, now: Instant, node: NodeId, text: &Text) -> Verdic
             unless(number > before, "prompts begin in order", || format!("{number} after {before}"))?;
         }
     }
-    facts.node(node).armed = Some(now);
+    facts.node(node).arm(now);
     let Some(run) = facts.run_of_mut(node) else { return Ok(()) };
     let who = name(&run.record);
     unless(run.record.mode == Mode::Warm || is_worker, GRANTED, || format!("{who} is not warm"))?;
@@ -71,21 +72,19 @@ fn message(facts: &mut Facts, now: Instant, node: NodeId, text: &Text) -> Verdic
     unless(talk.in_hand.is_none(), ONE, || {
         format!("{who} is handed {} in the turn of {:?}", text.id, talk.in_hand)
     })?;
-    let skipped = talk.messages.iter().find(|(id, m)| **id < text.id && m.waits()).map(|(id, _)| *id);
+    let skipped = talk.first_waiting().filter(|id| *id < text.id);
     unless(text.id > talk.last_handed && skipped.is_none(), ORDER, || {
         format!("{who} is handed {} after {}, {skipped:?} waits", text.id, talk.last_handed)
     })?;
-    let message = talk.messages.entry(text.id).or_default();
+    let none = Message::default();
+    let message = talk.messages.get(&text.id).unwrap_or(&none);
     unless(message.dropped.is_none(), NEVER, || {
         format!("{who}: {} was dropped and is handed over", text.id)
     })?;
     unless(!message.accepted || message.text == text.text, TAKEN, || {
         format!("{who}: {} says {:?} for {:?}", text.id, text.text, message.text)
     })?;
-    message.text.clone_from(&text.text);
-    message.handed = true;
-    talk.in_hand = Some(text.id);
-    talk.last_handed = text.id;
+    talk.hand(text.id, &text.text);
     Ok(())
 }
 
@@ -98,16 +97,11 @@ fn steer(facts: &mut Facts, node: NodeId, text: &Text) -> Verdict {
     unless(text.id > run.talk.last_steer, ORDER, || {
         format!("{who} gets steer {} after {}", text.id, run.talk.last_steer)
     })?;
-    run.talk.last_steer = text.id;
-    let steer = run
-        .talk
-        .steers
-        .entry(text.id)
-        .or_insert_with(|| Steer { text: text.text.clone(), ..Steer::default() });
+    let steer = run.talk.steer(text.id, &text.text);
     unless(steer.text == text.text, TAKEN, || {
         format!("{who}: steer {} says {:?} for {:?}", text.id, text.text, steer.text)
     })?;
-    steer.sent = true;
+    run.talk.steer_sent(text.id);
     Ok(())
 }
 
@@ -135,10 +129,8 @@ pub(super) fn judge_note(facts: &mut Facts, now: Instant, note: &Note) -> Verdic
         if silent > 0 && !run.talk.messages.contains_key(&id) {
             continue;
         }
-        let Some(message) = run.talk.messages.get_mut(&id).filter(|m| m.waits()) else {
-            return Err((NEVER, format!("{who}: {id} is dropped and does not wait")));
-        };
-        message.dropped = Some(now);
+        let waited = run.talk.give_up(id, now);
+        unless(waited, NEVER, || format!("{who}: {id} is dropped and does not wait"))?;
     }
     Ok(())
 }
@@ -179,11 +171,7 @@ pub(super) fn judge_answer(
         "subagent.steer" => {
             unless(run.terminal.is_none(), GRANTED, || seen.clone())?;
             let steer = value["steer_id"].as_u64().unwrap_or_default();
-            let known = run
-                .talk
-                .steers
-                .entry(steer)
-                .or_insert_with(|| Steer { text: text.clone(), ..Steer::default() });
+            let known = run.talk.steer(steer, &text);
             let same = known.text == text && (known.sent || !has_frame);
             unless(same, TAKEN, || seen.clone())?;
             let out = run.talk.steers_out();
@@ -205,12 +193,12 @@ fn sent(run: &mut Run, id: u64, text: &str, queued: u64, silent: usize) -> Verdi
     let above = run.talk.messages.last_key_value().map_or(1, |(last, _)| *last);
     let handed = run.talk.messages.get(&id).is_some_and(|m| m.handed);
     unless(handed || id > above.max(1), ORDER, || format!("{who} takes {id} after {above}"))?;
-    let message = run.talk.messages.entry(id).or_default();
+    let none = Message::default();
+    let message = run.talk.messages.get(&id).unwrap_or(&none);
     unless(!message.accepted && (!handed || message.text == text), TAKEN, || {
         format!("{who}: {id} says {:?} for {text:?}", message.text)
     })?;
-    message.accepted = true;
-    text.clone_into(&mut message.text);
+    run.talk.accept(id, text);
     let waiting = run.talk.waiting();
     unless(waiting <= WARM_QUEUE, "a queue has a bound", || format!("{waiting} messages wait for {who}"))?;
     unless((waiting..=waiting + silent).contains(&(queued as usize)), "an answer counts what waits", || {
@@ -300,10 +288,9 @@ pub(super) fn is_turns(turn: &TurnSeen, value: &Value) -> bool {
 
 /// What must hold once an event is done.
 pub(super) fn judge_settled(facts: &mut Facts, now: Instant) -> Verdict {
-    let late: Vec<NodeId> =
-        facts.nodes.iter().filter(|(_, n)| n.out_of_turn == Some(now)).map(|(id, _)| *id).collect();
-    late.into_iter().for_each(|id| facts.hear_on(now, id));
-    for run in facts.runs.values() {
+    let stirred = std::mem::take(&mut facts.stirred);
+    stirred.iter().for_each(|id| facts.hear_on(now, *id));
+    for run in facts.live.iter().filter_map(|id| facts.runs.get(id)) {
         let talk = &run.talk;
         let Some(node) = facts.nodes.get(&run.record.node) else { continue };
         let who = || name(&run.record);
@@ -322,20 +309,23 @@ pub(super) fn judge_settled(facts: &mut Facts, now: Instant) -> Verdict {
         unless(!(idle && talk.waiting() > 0), TAKEN, || {
             format!("{} is idle and {} messages wait", who(), talk.waiting())
         })?;
-        let unsent = talk.steers.iter().find(|(_, s)| !s.sent).map(|(id, _)| *id);
+        let unsent = talk.first_unsent();
         unless(unsent.is_none(), TAKEN, || format!("{} was never sent steer {unsent:?}", who()))?;
         unless(!talk.finish_owed || talk.finish_sent.is_some(), TAKEN, || {
             format!("{} has no finish", who())
         })?;
     }
-    ended_with_its_turn(facts, now)
+    let is_over = |id: &RunId| facts.runs.get(id).is_none_or(|r| r.terminal.is_some() || r.is_forgotten());
+    let over: Vec<RunId> = facts.live.iter().filter(|id| is_over(id)).copied().collect();
+    for id in over {
+        facts.live.remove(&id);
+    }
+    ended_with_its_turn(facts, now, stirred)
 }
 
 /// What a turn waited for has ended with it (S6.7).
-fn ended_with_its_turn(facts: &mut Facts, now: Instant) -> Verdict {
-    let called: Vec<NodeId> =
-        facts.nodes.iter().filter(|(_, n)| !n.end_now.is_empty()).map(|(id, _)| *id).collect();
-    for id in called {
+fn ended_with_its_turn(facts: &mut Facts, now: Instant, stirred: BTreeSet<NodeId>) -> Verdict {
+    for id in stirred.into_iter().chain(std::mem::take(&mut facts.stirred)) {
         let below = std::mem::take(&mut facts.node(id).end_now);
         if facts.run_of(id).is_some_and(|run| run.terminal.is_some()) {
             continue;

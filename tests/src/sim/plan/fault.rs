@@ -20,6 +20,13 @@ pub enum Fault {
         /// Which.
         nth: u32,
     },
+    /// The n-th process dies between its fork and its exec: a pid was taken, and nobody came of it.
+    ExecFails {
+        /// Which.
+        nth: u32,
+        /// How long the pid is gone.
+        ms: u64,
+    },
     /// The n-th `Spawn` takes this long to be answered.
     SpawnSlow {
         /// Which.
@@ -73,6 +80,18 @@ pub enum Fault {
         /// The whole machine slept: nobody else got on meanwhile.
         machine: bool,
     },
+    /// Somebody sets the wall clock.
+    Wall {
+        /// When.
+        at_ms: u64,
+        /// By how much, forth or back.
+        by_ms: i64,
+    },
+    /// The daemon is killed as it is about to perform this action, counted from 0. Nothing of it may be left.
+    Crash {
+        /// Which action.
+        at_action: u64,
+    },
     /// A stranger's orphan lands on the supervisor and ends there.
     Orphan {
         /// When.
@@ -90,6 +109,20 @@ pub enum Fault {
         /// When.
         at_ms: u64,
     },
+    /// Somebody kills every process that the daemon has made so far, the first aside, at one instant.
+    KillAll {
+        /// When.
+        at_ms: u64,
+    },
+    /// An operator calls for something about `sub-<n>`. Calls are named by their place among the faults.
+    Operator {
+        /// When.
+        at_ms: u64,
+        /// About whom.
+        handle: u64,
+        /// What.
+        order: Order,
+    },
     /// The supervisor gets a signal.
     Signal {
         /// When.
@@ -97,6 +130,31 @@ pub enum Fault {
         /// Which.
         signal: Interrupt,
     },
+}
+
+/// What an operator calls for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Order {
+    /// `subagent.kill`.
+    Kill {
+        /// `only`.
+        only: bool,
+    },
+    /// `subagent.pause`, and `subagent.resume` so many milliseconds later.
+    Pause {
+        /// How long.
+        ms: u64,
+    },
+    /// `subagent.status`.
+    Status,
+    /// `subagent.await`, for whom the operator waits no longer than this.
+    Await {
+        /// When it hangs up.
+        ms: u64,
+    },
+    /// A tool that operators do not have.
+    Nonsense,
 }
 
 /// Signals the supervisor gets.

@@ -54,10 +54,26 @@ pub struct Knobs {
     pub pipe: usize,
     /// Longest read of a child's output by the driver, in bytes: short reads cut frames anywhere.
     pub read: usize,
+    /// Longest write to a child's stdin at once, in bytes: the rest meets a full pipe and waits (EAGAIN).
+    pub write: usize,
+    /// The driver looks around only so often, and then hands over all it has learned at once, in any order that
+    /// keeps each node's own; 0 is at once.
+    pub turn_ms: u64,
+    /// The model's tokens have a price.
+    pub priced: bool,
+    /// Children have the parent-death signal, as the spawner sets it. A machine without it is for tests of the rules.
+    pub parent_death: bool,
     /// Longest ordinary delay of a notice.
     pub jitter_ms: u64,
     /// Whether a late driver hands over the `Tick` before what else is due.
     pub tick_first: bool,
+}
+
+impl Knobs {
+    /// The longest that an ordinary notice may take to reach the core.
+    pub(crate) fn notice_ms(&self) -> u64 {
+        self.jitter_ms + self.turn_ms
+    }
 }
 
 impl Default for Knobs {
@@ -88,6 +104,10 @@ impl Default for Knobs {
             strangers: false,
             pipe: 65_536,
             read: 65_536,
+            write: 65_536,
+            turn_ms: 0,
+            priced: false,
+            parent_death: true,
             jitter_ms: 1,
             tick_first: false,
         }

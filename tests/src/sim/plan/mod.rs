@@ -6,11 +6,15 @@ mod fault;
 mod knobs;
 mod step;
 
-pub use fault::{Fault, Interrupt};
+pub use fault::{Fault, Interrupt, Order};
 pub use knobs::Knobs;
-pub use step::{Answer, Flaw, Mode, Offspring, Rank, Rubbish, Step, TurnEnd};
+pub use step::{Answer, Flaw, ItemStatus, Mode, Offspring, Rank, Rubbish, Step, TurnEnd};
 
+use agentd_core::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
+
+/// When the daemon starts; times in a plan are counted from here.
+pub(crate) const START: Instant = Instant::from_millis(1);
 
 /// One simulated life.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,6 +32,22 @@ pub struct Plan {
     /// What goes wrong around them.
     #[serde(default)]
     pub faults: Vec<Fault>,
+    /// From here on nothing goes wrong any more: no fault begins, and processes that are made do as they should. All
+    /// must then come to rest within a time that follows from the knobs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub heal_ms: Option<u64>,
+}
+
+impl Plan {
+    /// When everything is well from.
+    pub(crate) fn healed_from(&self) -> Option<Instant> {
+        self.heal_ms.map(|ms| START + Duration::from_millis(ms))
+    }
+
+    /// Whether everything is well by then.
+    pub(crate) fn is_healed(&self, now: Instant) -> bool {
+        self.healed_from().is_some_and(|at| now >= at)
+    }
 }
 
 /// What one kind of process does.

@@ -25,6 +25,9 @@ pub enum Step {
         /// `priority`.
         #[serde(default)]
         rank: Rank,
+        /// `plan_item`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        item: Option<u32>,
     },
     /// Calls `subagent.await` and goes on at once.
     Await {
@@ -70,12 +73,33 @@ pub enum Step {
         #[serde(default)]
         only: bool,
     },
+    /// Calls `plan.create` with so many items.
+    Plan(u32),
+    /// Calls `plan.update`.
+    Item {
+        /// Which.
+        item: u32,
+        /// `bind`: to `sub-<n>`.
+        #[serde(default)]
+        bind: Option<u64>,
+        /// `status`.
+        #[serde(default)]
+        status: Option<ItemStatus>,
+    },
+    /// Calls `plan.get`.
+    ShowPlan,
+    /// Calls `status`.
+    Overview,
+    /// Says that a model call is in flight, and what it has sent; the next progress may tell what it used.
+    Think,
     /// Calls a tool the supervisor does not have.
     Nonsense,
     /// Waits until every call is answered.
     Collect,
     /// Stops answering pings and doing anything, for ever.
     Hang,
+    /// The same, but it goes on to send its last pong again and again, as if that were an answer.
+    Parrot,
     /// Is stopped by a stranger's SIGSTOP.
     Stopped,
     /// Writes bytes that are no frame.
@@ -108,6 +132,46 @@ pub enum Step {
     Until(String),
 }
 
+impl Step {
+    /// What no process does once everything is well.
+    pub(crate) fn is_wrong(&self) -> bool {
+        match self {
+            Step::Hang
+            | Step::Parrot
+            | Step::Stopped
+            | Step::Rubbish(_)
+            | Step::CloseStdout
+            | Step::Exit(_)
+            | Step::Die(_)
+            | Step::Finish { exit_ms: None, .. } => true,
+            Step::Wait(_)
+            | Step::Say(_)
+            | Step::Run { .. }
+            | Step::Await { .. }
+            | Step::Send { .. }
+            | Step::Steer { .. }
+            | Step::Hurry(_)
+            | Step::Retire(_)
+            | Step::Status(_)
+            | Step::List
+            | Step::Kill { .. }
+            | Step::Plan(_)
+            | Step::Item { .. }
+            | Step::ShowPlan
+            | Step::Overview
+            | Step::Think
+            | Step::Nonsense
+            | Step::Collect
+            | Step::Mutter(_)
+            | Step::Fork(_)
+            | Step::Finish { .. }
+            | Step::EndTurn(_)
+            | Step::Fail
+            | Step::Until(_) => false,
+        }
+    }
+}
+
 fn at_once() -> Option<u64> {
     Some(0)
 }
@@ -124,6 +188,35 @@ pub enum TurnEnd {
     Twice,
     /// The end of another turn is told.
     Other,
+}
+
+/// How far an item of a plan is said to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ItemStatus {
+    /// Not begun.
+    Pending,
+    /// Begun.
+    InProgress,
+    /// Done.
+    Done,
+    /// Cannot go on.
+    Blocked,
+    /// Left out.
+    Skipped,
+}
+
+impl ItemStatus {
+    /// As the call spells it.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            ItemStatus::Pending => "pending",
+            ItemStatus::InProgress => "in_progress",
+            ItemStatus::Done => "done",
+            ItemStatus::Blocked => "blocked",
+            ItemStatus::Skipped => "skipped",
+        }
+    }
 }
 
 /// The modes a call can ask for.

@@ -4,7 +4,7 @@
 mod speak;
 mod turns;
 
-pub(crate) use speak::{instruction, token_of};
+pub(crate) use speak::{instruction, read_instruction, token_of};
 
 use crate::sim::plan::{Answer, Nature, Offspring, OnCancel, OnTerm, Plan, Readiness, Script, Step, TurnEnd};
 use agentd_core::event::Exit;
@@ -39,6 +39,8 @@ enum Phase {
     Working,
     /// Answers nothing any more.
     Hung,
+    /// Neither, but sends an old pong again then.
+    Parroting(Instant),
     /// Exits then; `None` is never.
     Leaving(Option<Instant>, Exit),
 }
@@ -61,8 +63,16 @@ pub(crate) struct Program {
     terminating: Option<Instant>,
     calls: u64,
     open: BTreeSet<u64>,
+    /// The last ping it answered.
+    ponged: u64,
+    /// Model calls it reported.
+    used: u64,
     ended: bool,
     turns: Turns,
+    /// It takes no step until it may go on.
+    paused: bool,
+    /// It began when nothing went wrong any more.
+    is_well: bool,
     decoder: DownDecoder,
     encoder: Encoder,
     /// Its first frame could not be made.
@@ -90,8 +100,12 @@ impl Program {
             terminating: None,
             calls: 0,
             open: BTreeSet::new(),
+            ponged: 0,
+            used: 0,
             ended: false,
             turns: Turns::default(),
+            paused: false,
+            is_well: false,
             decoder: DownDecoder::new(),
             encoder: Encoder::new(),
             unspoken: false,
@@ -154,6 +168,7 @@ impl Program {
     pub(crate) fn next_turn(&self) -> Option<Instant> {
         let own = match self.phase {
             Phase::Waiting | Phase::Hung => None,
+            Phase::Parroting(at) => Some(at),
             Phase::Starting(at) | Phase::Leaving(at, _) => at,
             Phase::Working => self.asleep,
         };
@@ -189,6 +204,11 @@ impl Program {
             self.say_ready();
             self.phase = Phase::Working;
         }
+        if let Phase::Parroting(at) = self.phase
+            && at <= now
+        {
+            self.parrot(now);
+        }
         while self.phase == Phase::Working && !self.blocked(now) {
             self.perform(now, &mut deeds);
         }
@@ -202,7 +222,10 @@ impl Program {
     }
 
     fn nature(&self) -> Nature {
-        self.script_of().map(|s| s.nature.clone()).unwrap_or_default()
+        match self.script_of() {
+            Some(script) if !self.is_well => script.nature.clone(),
+            Some(_) | None => Nature::default(),
+        }
     }
 
     fn script_of(&self) -> Option<&Script> {
@@ -223,6 +246,9 @@ impl Program {
     }
 
     fn take(&mut self, now: Instant, message: Down) {
+        if matches!(self.phase, Phase::Parroting(_)) {
+            return;
+        }
         match message {
             Down::Spawn(spawn) => self.begin(now, &spawn),
             Down::Ping(ping) => self.pong(ping.seq),
@@ -234,7 +260,8 @@ impl Program {
             Down::Message(message) => self.message(&message),
             Down::Steer(steer) => self.steered(&steer),
             Down::Finish(_) => self.turns.finish = self.has_work(),
-            Down::Pause(_) | Down::Resume(_) => {}
+            Down::Pause(_) => self.paused = true,
+            Down::Resume(_) => self.paused = false,
         }
     }
 
@@ -243,6 +270,7 @@ impl Program {
             return self.complain(format!("an instruction nobody gave: {:?}", spawn.instruction));
         };
         self.script = Some(script);
+        self.is_well = self.plan.is_healed(now);
         self.token = token;
         self.turns = Turns::begun(spawn.mode == Mode::Warm);
         self.phase = match self.nature().ready {
@@ -278,7 +306,9 @@ impl Program {
         if self.gate.as_ref().is_some_and(|gate| self.open_gates.contains(gate)) {
             self.gate = None;
         }
-        self.collecting || self.gate.is_some() || self.is_at_rest()
+        // Asked for what it has, it waits at no gate.
+        let gated = self.gate.is_some() && !self.turns.finish;
+        self.collecting || self.paused || gated || self.is_at_rest()
     }
 
     fn perform(&mut self, now: Instant, deeds: &mut Vec<Deed>) {
@@ -288,6 +318,9 @@ impl Program {
         let at = self.step;
         let step = self.steps().and_then(|steps| steps.get(at)).cloned();
         self.step += 1;
+        if self.is_well && step.as_ref().is_some_and(Step::is_wrong) {
+            return;
+        }
         let last = match self.turns.in_hand() {
             Some(_) => Step::EndTurn(TurnEnd::With(Answer::Text)),
             None => Step::Finish { answer: Answer::Text, exit_ms: Some(0) },
@@ -295,9 +328,13 @@ impl Program {
         match step.unwrap_or(last) {
             Step::Wait(ms) => self.asleep = Some(now + Duration::from_millis(ms)),
             Step::Say(frames) => (0..frames).for_each(|i| self.progress(i)),
-            Step::Run { script, mode, delegate, flaw, rank } => {
+            Step::Run { script, mode, delegate, flaw, rank, item } => {
                 let token = self.call_token(at);
-                self.ask("subagent.run", &token, speak::run_args(script, &token, mode, delegate, flaw, rank));
+                let mut args = speak::run_args(script, &token, mode, delegate, flaw, rank);
+                if let Some(item) = item {
+                    args["plan_item"] = item.into();
+                }
+                self.ask("subagent.run", &token, args);
             }
             Step::Await { handles, any, timeout_ms, message } => {
                 self.ask_about("subagent.await", at, speak::await_args(&handles, any, timeout_ms, message));
@@ -313,6 +350,13 @@ impl Program {
             Step::Kill { handle, only } => {
                 self.ask_about("subagent.kill", at, speak::kill_args(handle, only));
             }
+            Step::Plan(items) => self.ask_about("plan.create", at, speak::plan_args(items)),
+            Step::Item { item, bind, status } => {
+                self.ask_about("plan.update", at, speak::item_args(item, bind, status));
+            }
+            Step::ShowPlan => self.ask_about("plan.get", at, serde_json::json!({})),
+            Step::Overview => self.ask_about("status", at, serde_json::json!({})),
+            Step::Think => self.think(),
             Step::Nonsense => self.ask_about("subagent.clone", at, serde_json::json!({})),
             Step::Collect => {
                 self.collecting = true;
@@ -322,6 +366,10 @@ impl Program {
             }
             Step::Hang => {
                 self.phase = Phase::Hung;
+                deeds.push(Deed::Hangs);
+            }
+            Step::Parrot => {
+                self.phase = Phase::Parroting(now);
                 deeds.push(Deed::Hangs);
             }
             Step::Stopped => {

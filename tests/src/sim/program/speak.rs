@@ -1,10 +1,10 @@
 //! What a fake child says: its frames, the arguments of its calls, and bytes that are no frame.
 
 use super::{Phase, Program};
-use crate::sim::plan::{Answer, Flaw, Mode, Rank, Rubbish};
+use crate::sim::plan::{Answer, Flaw, ItemStatus, Mode, Rank, Rubbish};
 use agentd_core::bytes::Json;
 use agentd_core::event::Exit;
-use agentd_core::time::Instant;
+use agentd_core::time::{Duration, Instant};
 use agentd_core::wire::message::{
     Event, FailKind, Failed, LoopEnd, LoopEvidence, Pong, Ready, RunResult, State, ToolRequest, Usage,
     VERSION, WaitingOn,
@@ -97,6 +97,22 @@ pub(super) fn kill_args(handle: u64, only: bool) -> Value {
     args
 }
 
+pub(super) fn plan_args(items: u32) -> Value {
+    let items: Vec<Value> = (1..=items).map(|i| json!({"title": format!("item {i}")})).collect();
+    json!({"goal": "as the script says", "items": items})
+}
+
+pub(super) fn item_args(item: u32, bind: Option<u64>, status: Option<ItemStatus>) -> Value {
+    let mut args = json!({"item": item});
+    if let Some(handle) = bind {
+        args["bind"] = json!(format!("sub-{handle}"));
+    }
+    if let Some(status) = status {
+        args["status"] = json!(status.name());
+    }
+    args
+}
+
 /// How a result reads: its end, its text, which always holds the token, and its error.
 pub(super) fn answer(token: &str, answer: Answer) -> (LoopEnd, String, Option<String>) {
     let line = format!("token={token}");
@@ -136,7 +152,15 @@ impl Program {
     }
 
     pub(super) fn pong(&mut self, seq: u64) {
+        self.ponged = seq;
         self.send(&Up::Pong(Pong { seq }));
+    }
+
+    /// Says again what it said last.
+    pub(super) fn parrot(&mut self, now: Instant) {
+        let seq = self.ponged.max(1);
+        self.send(&Up::Pong(Pong { seq }));
+        self.phase = Phase::Parroting(now + Duration::from_millis(self.plan.knobs.ping_ms.div_ceil(2)));
     }
 
     pub(super) fn ask(&mut self, name: &str, call_id: &str, args: Value) {
@@ -156,15 +180,34 @@ impl Program {
     }
 
     pub(super) fn progress(&mut self, i: u32) {
-        self.send(&match i % 3 {
+        let progress = match i % 3 {
             0 => Up::State(State::of(WaitingOn::Model, i)),
-            1 => Up::Usage(Usage { input: 10, output: 3, cached: 1, estimated: false, model: "sim".into() }),
+            1 => Up::Usage(self.used_something()),
             _ => Up::Event(Event {
                 level: "info".into(),
                 name: "sim.progress".into(),
                 fields: BTreeMap::new(),
             }),
-        });
+        };
+        self.send(&progress);
+    }
+
+    /// No two reports of a process are alike, so that a sum shows what it is made of.
+    fn used_something(&mut self) -> Usage {
+        self.used += 1;
+        Usage {
+            input: 10 + 7 * self.used,
+            output: 3 + self.used,
+            cached: self.used % 5,
+            estimated: self.used.is_multiple_of(9),
+            model: "sim".into(),
+        }
+    }
+
+    /// A model call begins.
+    pub(super) fn think(&mut self) {
+        let in_flight = Some(25 + self.used);
+        self.send(&Up::State(State { in_flight, ..State::of(WaitingOn::Model, 1) }));
     }
 
     pub(super) fn end_with(&mut self, end: LoopEnd, text: Option<String>, error: Option<String>) {

@@ -2,6 +2,7 @@
 //! moments that are found by looking on. A plan's own faults come by the clock; these come by what was seen.
 
 use super::{Due, World};
+use crate::sim::agenda::Lane;
 use crate::sim::oracle::Misdeed;
 use crate::sim::plan::Interrupt;
 use agentd_core::bytes::Json;
@@ -79,18 +80,18 @@ impl World<'_> {
                         Interrupt::Int => SupervisorSignal::Int,
                         Interrupt::Hup => SupervisorSignal::Hup,
                     };
-                    self.notice(("operator", 0), Event::Signalled { signal });
+                    self.notice((Lane::Operator, 0), Event::Signalled { signal });
                 }
-                Act::Prompt(text) => self.notice(("operator", 0), Event::PromptSubmitted { text }),
+                Act::Prompt(text) => self.notice((Lane::Operator, 0), Event::PromptSubmitted { text }),
                 Act::CancelPrompt(prompt) => {
                     let reason = "the plan says so".to_owned();
-                    self.notice(("operator", 0), Event::TurnCancelled { prompt, reason });
+                    self.notice((Lane::Operator, 0), Event::TurnCancelled { prompt, reason });
                 }
                 Act::Call { call, tool, args } => {
                     let args = Json::of(&args);
-                    self.notice(("operator", 0), Event::OperatorCalled { call, tool, args });
+                    self.notice((Lane::Operator, 0), Event::OperatorCalled { call, tool, args });
                 }
-                Act::HangUp(call) => self.notice(("operator", 0), Event::OperatorHungUp { call }),
+                Act::HangUp(call) => self.notice((Lane::Operator, 0), Event::OperatorHungUp { call }),
                 Act::Strike { node, blow } => self.strike(NodeId(node), blow),
                 Act::Open(gate) => {
                     for child in self.children.values_mut() {

@@ -21,6 +21,8 @@ pub(crate) struct Child {
     pub(crate) stdout_closed: bool,
     /// The driver knows of the end of the child's stdout.
     pub(crate) eof_told: bool,
+    /// Its stdin was full, and the driver waits for room.
+    pub(crate) writing: bool,
     /// The driver has seen its stdout readable and will read it.
     pub(crate) reading: bool,
     /// Its last words were read late, as planned.
@@ -40,6 +42,7 @@ impl Child {
             stdin_end_told: false,
             stdout_closed: false,
             eof_told: false,
+            writing: false,
             reading: false,
             was_late: false,
         }
@@ -60,9 +63,9 @@ impl Child {
         self.queue.clear();
     }
 
-    /// Moves queued bytes into the pipe; how many fitted.
-    pub(crate) fn flush(&mut self) -> u64 {
-        let n = self.queue.len().min(self.capacity - self.stdin.len());
+    /// Moves queued bytes into the pipe, at most `most`; how many fitted.
+    pub(crate) fn flush(&mut self, most: usize) -> u64 {
+        let n = self.queue.len().min(self.capacity - self.stdin.len()).min(most);
         self.stdin.extend(self.queue.drain(..n));
         n as u64
     }

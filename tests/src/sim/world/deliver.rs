@@ -2,7 +2,8 @@
 
 use super::child::Child;
 use super::{Due, World};
-use crate::sim::kernel::{Owner, Serial};
+use crate::sim::agenda::Lane;
+use crate::sim::kernel::{Owner, SIGKILL, Serial};
 use crate::sim::oracle::Misdeed;
 use crate::sim::plan::{Fault, Offspring};
 use crate::sim::program::{Deed, Program};
@@ -22,11 +23,26 @@ impl World<'_> {
             Due::Dies(serial, exit) => self.dies(serial, exit),
             Due::Orphan => self.kernel.land_orphan(),
             Due::Gap { length, machine } => self.gap(length, machine),
+            Due::Room(node) => {
+                if let Some(child) = self.children.get_mut(&node) {
+                    child.writing = false;
+                }
+                self.pump(node);
+            }
+            Due::KillAll => self.kill_all(),
+            Due::Wall(by_ms) => self.wall_ms = self.wall_ms.saturating_add(by_ms),
         }
     }
 
     fn born(&mut self, node: NodeId, nth: u32) {
-        let dying_ms = self.chance.below(("dying", node.0), 3);
+        let died = |fault: &Fault| match fault {
+            Fault::ExecFails { nth: n, ms } if *n == nth => Some(*ms),
+            _ => None,
+        };
+        if let Some(ms) = self.fault(died) {
+            return self.dies_before_exec(node, ms);
+        }
+        let dying_ms = self.chance.below((Lane::Dying, node.0), 3);
         let Some((serial, pid)) = self.kernel.spawn(node, dying_ms) else {
             let error = "clone: EAGAIN (no pid is free)".to_owned();
             return self.feed(Event::SpawnFailed { node, error, transient: true });
@@ -34,12 +50,36 @@ impl World<'_> {
         let mut program = Program::new(Arc::clone(&self.plan));
         self.gates.iter().for_each(|gate| program.gate_opened(gate));
         self.children.insert(node, Child::new(nth, program, self.plan.knobs.pipe));
-        self.oracles.born(self.now, node);
-        self.notice(("life", node.0), Event::ChildSpawned { node, pid });
-        let stillborn = |f: &Fault| matches!(f, Fault::Stillborn { nth: n } if *n == nth);
-        if self.plan.faults.iter().any(stillborn) {
+        self.oracles.born(self.now, node, &self.kernel);
+        self.notice((Lane::Life, node.0), Event::ChildSpawned { node, pid });
+        let stillborn = |f: &Fault| matches!(f, Fault::Stillborn { nth: n } if *n == nth).then_some(());
+        if self.fault(stillborn).is_some() {
             self.agenda.push_alone(self.now, Due::Dies(serial, Exit::Signal(11)));
         }
+    }
+
+    /// The spawner waits for what it forked and could not make a child of, and says so.
+    fn dies_before_exec(&mut self, node: NodeId, ms: u64) {
+        let at = self.now + Duration::from_millis(ms);
+        if let Some(serial) = self.kernel.fork_stranger() {
+            self.agenda.push_alone(at, Due::Dies(serial, Exit::Signal(9)));
+        }
+        let error = "exec: the child died before it (SIGKILL)".to_owned();
+        let failed = Event::SpawnFailed { node, error, transient: false };
+        self.later(at, (Lane::Spawner, 0), Due::Notice(failed));
+    }
+
+    /// The first planned fault that is meant, as long as anything goes wrong.
+    pub(super) fn fault<T>(&self, meant: impl Fn(&Fault) -> Option<T>) -> Option<T> {
+        if self.plan.is_healed(self.now) { None } else { self.plan.faults.iter().find_map(meant) }
+    }
+
+    /// How much later something is by all planned faults that are meant.
+    pub(super) fn lateness(&self, meant: impl Fn(&Fault) -> Option<u64>) -> Duration {
+        if self.plan.is_healed(self.now) {
+            return Duration::ZERO;
+        }
+        Duration::from_millis(self.plan.faults.iter().filter_map(meant).sum())
     }
 
     fn read(&mut self, node: NodeId) {
@@ -63,7 +103,8 @@ impl World<'_> {
         } else {
             // What is left is read in the same turn or the next.
             child.reading = true;
-            self.later(self.now + Duration::from_micros(30), ("read", node.0), Due::Read(node));
+            let soon = if self.plan.knobs.turn_ms > 0 { Duration::ZERO } else { Duration::from_micros(30) };
+            self.later(self.now + soon, (Lane::Read, node.0), Due::Read(node));
         }
         if more {
             self.turn_soon(node);
@@ -75,18 +116,17 @@ impl World<'_> {
     fn read_soon(&mut self, node: NodeId) {
         let Some(child) = self.children.get_mut(&node).filter(|c| !c.reading) else { return };
         child.reading = true;
-        let mut at = self.now + self.chance.delay(("read", node.0));
+        let mut at = self.now + self.chance.delay((Lane::Read, node.0));
         if self.kernel.alive(node) && child.program.has_ended() && !child.was_late {
             child.was_late = true;
-            for fault in &self.plan.faults {
-                if let Fault::ReadLate { nth, ms } = fault
-                    && *nth == child.nth
-                {
-                    at = at + Duration::from_millis(*ms);
-                }
-            }
+            let nth = child.nth;
+            at = at
+                + self.lateness(|fault| match fault {
+                    Fault::ReadLate { nth: n, ms } if *n == nth => Some(*ms),
+                    _ => None,
+                });
         }
-        self.later(at, ("read", node.0), Due::Read(node));
+        self.later(at, (Lane::Read, node.0), Due::Read(node));
     }
 
     fn turn(&mut self, node: NodeId) {
@@ -150,9 +190,9 @@ impl World<'_> {
                 self.oracles.misdeed(self.now, node, Misdeed::Silent);
             }
             Deed::Mutters(bytes) => {
-                for bytes in bytes.chunks(1 + self.plan.knobs.read * 64) {
+                for bytes in bytes.chunks(61 + self.plan.knobs.read * 64) {
                     let bytes = Bytes::from(bytes);
-                    self.notice(("stderr", node.0), Event::ChildStderr { node, bytes });
+                    self.notice((Lane::Stderr, node.0), Event::ChildStderr { node, bytes });
                 }
             }
             Deed::Hangs => self.oracles.misdeed(self.now, node, Misdeed::Silent),
@@ -182,20 +222,27 @@ impl World<'_> {
         self.follow(ended.effects);
     }
 
+    fn kill_all(&mut self) {
+        let nodes: Vec<NodeId> = self.children.iter().filter(|(_, c)| c.nth > 0).map(|(n, _)| *n).collect();
+        for node in nodes {
+            if let Some((serial, _)) = self.kernel.of(node) {
+                self.dies(serial, Exit::Signal(SIGKILL));
+            }
+        }
+    }
+
     fn node_died(&mut self, node: NodeId, exit: Exit) {
         self.oracles.gone(self.now, node);
         let Some(child) = self.children.get(&node) else { return };
         let nth = child.nth;
-        let mut at = self.now + self.chance.delay(("exit", node.0));
-        let mut exit = exit;
-        for fault in &self.plan.faults {
-            match fault {
-                Fault::ExitLate { nth: n, ms } if *n == nth => at = at + Duration::from_millis(*ms),
-                Fault::ExitUnknown { nth: n } if *n == nth => exit = Exit::Unknown,
-                _ => {}
-            }
-        }
-        self.later(at, ("life", node.0), Due::Notice(Event::ExitObserved { node, exit }));
+        let late = self.lateness(|fault| match fault {
+            Fault::ExitLate { nth: n, ms } if *n == nth => Some(*ms),
+            _ => None,
+        });
+        let at = self.now + self.chance.delay((Lane::Exit, node.0)) + late;
+        let unknown = |f: &Fault| matches!(f, Fault::ExitUnknown { nth: n } if *n == nth).then_some(());
+        let exit = if self.fault(unknown).is_some() { Exit::Unknown } else { exit };
+        self.later(at, (Lane::Life, node.0), Due::Notice(Event::ExitObserved { node, exit }));
         self.read_soon(node);
         self.pump(node);
     }

@@ -4,13 +4,15 @@
 mod acts;
 mod chance;
 mod child;
+mod crash;
 mod deliver;
+mod operator;
 mod perform;
 
-use crate::sim::agenda::{Agenda, Stream};
+use crate::sim::agenda::{Agenda, Lane, Stream};
 use crate::sim::kernel::{Kernel, Serial};
 use crate::sim::oracle::{Oracles, Violation};
-use crate::sim::plan::{Fault, Interrupt, Plan};
+use crate::sim::plan::{Fault, Interrupt, Plan, START};
 use crate::sim::program::instruction;
 use crate::sim::story::Story;
 pub(crate) use acts::Acts;
@@ -52,6 +54,12 @@ enum Due {
     Orphan,
     /// The daemon is stopped, or the machine sleeps.
     Gap { length: Duration, machine: bool },
+    /// A child's stdin has room again.
+    Room(NodeId),
+    /// The wall clock is set.
+    Wall(i64),
+    /// Somebody kills all but the first.
+    KillAll,
 }
 
 /// How a life ended.
@@ -75,6 +83,8 @@ pub(crate) struct World<'m> {
     now: Instant,
     /// How long the machine slept in all: programs do not see that time.
     slept: Duration,
+    /// How far the wall clock was set, in milliseconds.
+    wall_ms: i64,
     /// The daemon does nothing before this.
     stopped_until: Instant,
     timer: Option<Instant>,
@@ -88,6 +98,11 @@ pub(crate) struct World<'m> {
     /// Who has stopped existing, by number of its spawn: for faults that name a process.
     spawns: u32,
     persists: u64,
+    /// Actions so far, and at which of them the daemon is killed.
+    actions: u64,
+    crash_at: Option<u64>,
+    /// When it was.
+    crashed: Option<Instant>,
     chance: Chance,
     oracles: Oracles,
     story: Story,
@@ -103,7 +118,8 @@ impl<'m> World<'m> {
     pub(crate) fn new(plan: Arc<Plan>, machine: &'m mut dyn Machine, story: Story) -> World<'m> {
         let mut world = World {
             machine,
-            now: Instant::from_millis(1),
+            now: START,
+            wall_ms: 0,
             slept: Duration::ZERO,
             stopped_until: Instant::ZERO,
             timer: None,
@@ -114,6 +130,12 @@ impl<'m> World<'m> {
             gates: BTreeSet::new(),
             spawns: 0,
             persists: 0,
+            actions: 0,
+            crash_at: plan.faults.iter().find_map(|fault| match fault {
+                Fault::Crash { at_action } => Some(*at_action),
+                _ => None,
+            }),
+            crashed: None,
             chance: Chance::new(plan.seed, plan.knobs.jitter_ms),
             oracles: Oracles::new(Arc::clone(&plan)),
             story,
@@ -135,72 +157,87 @@ impl<'m> World<'m> {
 
     fn begin(&mut self) {
         let start = self.now;
-        self.later(start, ("start", 0), Due::Notice(Event::Seeded { seed: self.plan.seed }));
+        self.later(start, (Lane::Start, 0), Due::Notice(Event::Seeded { seed: self.plan.seed }));
         let prompt = Event::PromptSubmitted { text: instruction(0, "r") };
-        self.later(start, ("start", 0), Due::Notice(prompt));
+        self.later(start, (Lane::Start, 0), Due::Notice(prompt));
         let mut prompts = self.plan.prompts_ms.clone();
         prompts.sort_unstable();
         for (number, at_ms) in (2..).zip(prompts) {
             let text = instruction(0, &format!("p{number}"));
             let at = start + Duration::from_millis(at_ms);
-            self.later(at, ("start", 0), Due::Notice(Event::PromptSubmitted { text }));
+            self.later(at, (Lane::Start, 0), Due::Notice(Event::PromptSubmitted { text }));
         }
         let knobs = &self.plan.knobs;
         let ends = |f: &Fault| matches!(f, Fault::Signal { signal: Interrupt::Term | Interrupt::Int, .. });
         if !knobs.one_shot && !self.plan.faults.iter().any(ends) {
             let at = start + Duration::from_millis(knobs.stop_ms);
             let signal = SupervisorSignal::Term;
-            self.later(at, ("stop", 0), Due::Notice(Event::Signalled { signal }));
+            self.later(at, (Lane::Stop, 0), Due::Notice(Event::Signalled { signal }));
         }
-        for (i, fault) in self.plan.faults.clone().into_iter().enumerate() {
-            let stream = ("fault", i as u64);
-            match fault {
-                Fault::Signal { at_ms, signal } => {
-                    let signal = match signal {
-                        Interrupt::Term => SupervisorSignal::Term,
-                        Interrupt::Int => SupervisorSignal::Int,
-                        Interrupt::Hup => SupervisorSignal::Hup,
-                    };
-                    let at = start + Duration::from_millis(at_ms);
-                    self.later(at, stream, Due::Notice(Event::Signalled { signal }));
-                }
-                Fault::Gap { at_ms, ms, machine } => {
-                    let length = Duration::from_millis(ms);
-                    self.later(start + Duration::from_millis(at_ms), stream, Due::Gap { length, machine });
-                }
-                Fault::CancelPrompt { prompt, at_ms } => {
-                    let reason = "the plan says so".to_owned();
-                    let at = start + Duration::from_millis(at_ms);
-                    self.later(at, stream, Due::Notice(Event::TurnCancelled { prompt, reason }));
-                }
-                Fault::Orphan { at_ms } => {
-                    self.agenda.push_alone(start + Duration::from_millis(at_ms), Due::Orphan);
-                }
-                Fault::SpawnFails { .. }
-                | Fault::SpawnFrameFails { .. }
-                | Fault::Stillborn { .. }
-                | Fault::SpawnSlow { .. }
-                | Fault::StoreSlow { .. }
-                | Fault::StoreFails { .. }
-                | Fault::ExitLate { .. }
-                | Fault::ReadLate { .. }
-                | Fault::ExitUnknown { .. } => {}
+        for (i, fault) in (0..).zip(self.plan.faults.clone()) {
+            self.schedule((Lane::Fault, i), fault);
+        }
+    }
+
+    /// Puts a fault that has its time where it belongs; the others are met where they matter.
+    fn schedule(&mut self, stream: Stream, fault: Fault) {
+        if let Fault::Operator { at_ms, handle, order } = fault {
+            return self.operator(stream, at_ms, handle, order);
+        }
+        let at = |ms: u64| START + Duration::from_millis(ms);
+        let (at, due) = match fault {
+            Fault::Signal { at_ms, signal } => {
+                let signal = match signal {
+                    Interrupt::Term => SupervisorSignal::Term,
+                    Interrupt::Int => SupervisorSignal::Int,
+                    Interrupt::Hup => SupervisorSignal::Hup,
+                };
+                (at(at_ms), Due::Notice(Event::Signalled { signal }))
             }
+            Fault::Gap { at_ms, ms, machine } => {
+                (at(at_ms), Due::Gap { length: Duration::from_millis(ms), machine })
+            }
+            Fault::CancelPrompt { prompt, at_ms } => {
+                let reason = "the plan says so".to_owned();
+                (at(at_ms), Due::Notice(Event::TurnCancelled { prompt, reason }))
+            }
+            Fault::Wall { at_ms, by_ms } => (at(at_ms), Due::Wall(by_ms)),
+            Fault::Orphan { at_ms } => (at(at_ms), Due::Orphan),
+            Fault::KillAll { at_ms } => (at(at_ms), Due::KillAll),
+            Fault::SpawnFails { .. }
+            | Fault::SpawnFrameFails { .. }
+            | Fault::ExecFails { .. }
+            | Fault::Stillborn { .. }
+            | Fault::SpawnSlow { .. }
+            | Fault::StoreSlow { .. }
+            | Fault::StoreFails { .. }
+            | Fault::ExitLate { .. }
+            | Fault::ReadLate { .. }
+            | Fault::Crash { .. }
+            | Fault::Operator { .. }
+            | Fault::ExitUnknown { .. } => return,
+        };
+        let is_asked_for = matches!(due, Due::Notice(_));
+        if is_asked_for || !self.plan.is_healed(at) {
+            self.later(at, stream, due);
         }
     }
 
     /// Lives until the daemon exits, a rule is broken, or nothing can happen any more.
     pub(crate) fn live(mut self) -> Outcome {
-        while !self.over && self.oracles.violation().is_none() {
+        while !self.over && self.oracles.violation().is_none() && !self.is_past_crash() {
             if self.events > MOST_EVENTS {
                 self.oracles.never_rests(self.now, "events without end");
             } else if self.now.since(Instant::ZERO) > MOST_TIME {
                 self.oracles.never_rests(self.now, "still not at rest after four hours");
-            } else if !self.step() {
+            } else if !self.step() && self.crashed.is_none() {
                 self.oracles.never_rests(self.now, "nothing is due, and the daemon has not exited");
             }
         }
-        self.oracles.at_the_end(self.now, &self.kernel);
+        match self.crashed {
+            Some(at) => self.oracles.after_crash(at, self.now, &self.kernel),
+            None => self.oracles.at_the_end(self.now, &self.kernel),
+        }
         Outcome {
             violation: self.oracles.take_violation(),
             events: self.events,
@@ -222,6 +259,7 @@ impl<'m> World<'m> {
         let Some((at, stream, due)) = next else {
             self.now = self.now.max(timer.unwrap_or(self.now));
             self.feed(Event::Tick);
+            self.oracles.look(self.now, &self.kernel);
             return true;
         };
         if due.is_the_daemons() && at < self.stopped_until {
@@ -234,16 +272,21 @@ impl<'m> World<'m> {
         true
     }
 
-    /// The next thing by time, or by choice among all that is due within the same few milliseconds.
+    /// The next thing by time; by choice among all that is due within the same few milliseconds; or by luck among all
+    /// that the driver learns in one turn.
     fn take(&mut self) -> Option<(Instant, Stream, Due)> {
+        if self.choices.is_none() && self.plan.knobs.turn_ms > 0 {
+            let chance = &mut self.chance;
+            return self.agenda.pop_by_luck(|ways| chance.below((Lane::Order, 0), ways as u64) as usize);
+        }
         let taken = self.options.len();
+        let Some(choice) = self.choices.as_ref().map(|c| c.get(taken).copied().unwrap_or(0)) else {
+            return self.agenda.pop();
+        };
         // Two runs can meet only once there are two.
         if self.spawns < 2 {
             return self.agenda.pop();
         }
-        let Some(choice) = self.choices.as_ref().map(|c| c.get(taken).copied().unwrap_or(0)) else {
-            return self.agenda.pop();
-        };
         let first = self.agenda.next_at()?;
         let heads = self.agenda.heads(first + Duration::from_millis(20));
         if heads.len() < 2 {
@@ -257,13 +300,18 @@ impl<'m> World<'m> {
     /// Hands one event to the core and performs what it asks for.
     fn feed(&mut self, event: Event) {
         self.events += 1;
-        let now = Now { mono: self.now, wall: Wall(EPOCH_MS + self.now.millis()) };
+        let wall = Wall((EPOCH_MS + self.now.millis()).saturating_add_signed(self.wall_ms));
+        let now = Now { mono: self.now, wall };
         self.story.event(self.now, &event);
         self.oracles.fed(self.now, &event);
         let was_tick = event == Event::Tick;
         let mut actions = Actions::new();
         self.machine.handle(now, event, &mut actions);
         for action in actions {
+            if self.crash_at == Some(self.actions) {
+                return self.crash();
+            }
+            self.actions += 1;
             self.story.action(&action);
             self.oracles.did(self.now, &action, &self.kernel);
             if self.over || self.oracles.violation().is_some() {
@@ -280,11 +328,30 @@ impl<'m> World<'m> {
         {
             self.oracles.shown(self.now, &snapshot);
         }
-        self.timer = deadline.map(|at| at.max(self.now) + self.chance.delay(("timer", 0)));
+        self.timer = deadline.map(|at| {
+            // A driver that looks around now and then looks at its timer each time.
+            let late = match self.plan.knobs.turn_ms {
+                0 => self.chance.delay((Lane::Timer, 0)),
+                _ => Duration::ZERO,
+            };
+            self.in_a_turn(at.max(self.now) + late)
+        });
     }
 
     fn later(&mut self, at: Instant, stream: Stream, due: Due) {
+        let daemons = due.is_the_daemons();
+        // Nobody is there to learn of it.
+        if daemons && self.crashed.is_some() {
+            return;
+        }
+        let at = if daemons { self.in_a_turn(at) } else { at };
         self.agenda.push(at, stream, due);
+    }
+
+    /// When the driver next looks around, from `at` on.
+    fn in_a_turn(&self, at: Instant) -> Instant {
+        let turn = self.plan.knobs.turn_ms.saturating_mul(1_000_000);
+        if turn == 0 { at } else { Instant::from_nanos(at.nanos().div_ceil(turn).saturating_mul(turn)) }
     }
 
     /// The driver learns something of a node, an ordinary delay from now.
@@ -303,8 +370,10 @@ impl Due {
     /// What cannot happen while the daemon is stopped.
     fn is_the_daemons(&self) -> bool {
         match self {
-            Due::Notice(_) | Due::Read(_) | Due::Born(..) => true,
-            Due::Turn(_) | Due::Dies(..) | Due::Orphan | Due::Gap { .. } => false,
+            Due::Notice(_) | Due::Read(_) | Due::Born(..) | Due::Room(_) => true,
+            Due::Turn(_) | Due::Dies(..) | Due::Orphan | Due::Gap { .. } | Due::Wall(_) | Due::KillAll => {
+                false
+            }
         }
     }
 }

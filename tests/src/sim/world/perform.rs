@@ -1,12 +1,13 @@
 //! Actions, carried out as the contract in `action.rs` says: in order, and each that can fail answers once.
 
 use super::{Due, World, is_exit};
+use crate::sim::agenda::Lane;
 use crate::sim::kernel::Effect;
 use crate::sim::plan::Fault;
 use agentd_core::action::{Action, ChildSignal};
 use agentd_core::event::Event;
 use agentd_core::id::NodeId;
-use agentd_core::time::{Duration, Instant};
+use agentd_core::time::Duration;
 use agentd_core::wire::{Down, Encoder};
 
 impl World<'_> {
@@ -16,13 +17,13 @@ impl World<'_> {
             Action::Spawn { node, .. } => self.spawn(node),
             Action::SendSpawn { node, .. } if self.frame_fails(node) => {
                 let error = "{{secret:KEY}}: a planned fault".to_owned();
-                self.notice(("down", node.0), Event::SpawnFrameFailed { node, error });
+                self.notice((Lane::Down, node.0), Event::SpawnFrameFailed { node, error });
             }
             Action::SendSpawn { node, payload } => {
                 match Encoder::new().encode_down(&Down::Spawn(payload.0)) {
                     Ok(frame) => self.send(node, &frame),
                     Err(_) => {
-                        self.notice(("down", node.0), write_failed(node, "the spawn frame is too large"))
+                        self.notice((Lane::Down, node.0), write_failed(node, "the spawn frame is too large"))
                     }
                 }
             }
@@ -43,7 +44,7 @@ impl World<'_> {
             Action::Sweep { node, keepers } => {
                 let (killed, remaining, effects) = self.kernel.sweep(node, keepers);
                 self.follow(effects);
-                self.notice(("life", node.0), Event::Swept { node, killed, remaining });
+                self.notice((Lane::Life, node.0), Event::Swept { node, killed, remaining });
             }
             Action::Reap { node } => self.reap(node),
             Action::ReapOrphans => self.kernel.reap_orphans(),
@@ -60,35 +61,37 @@ impl World<'_> {
     fn spawn(&mut self, node: NodeId) {
         let nth = self.spawns;
         self.spawns += 1;
-        let mut at = self.now + self.chance.delay(("spawner", 0));
-        let mut failing = None;
-        for fault in &self.plan.faults {
-            match fault {
-                Fault::SpawnSlow { nth: n, ms } if *n == nth => at = at + Duration::from_millis(*ms),
-                Fault::SpawnFails { nth: n, times, transient } if (*n..n + times).contains(&nth) => {
-                    failing = Some(*transient);
-                }
-                _ => {}
+        let slow = self.lateness(|fault| match fault {
+            Fault::SpawnSlow { nth: n, ms } if *n == nth => Some(*ms),
+            _ => None,
+        });
+        let at = self.now + self.chance.delay((Lane::Spawner, 0)) + slow;
+        let failing = self.fault(|fault| match fault {
+            Fault::SpawnFails { nth: n, times, transient } if (*n..n + times).contains(&nth) => {
+                Some(*transient)
             }
-        }
+            _ => None,
+        });
         // One spawner thread: one request after the other.
         match failing {
             Some(transient) => {
                 let error = "clone: a planned fault".to_owned();
                 let failed = Event::SpawnFailed { node, error, transient };
-                self.later(at, ("spawner", 0), Due::Notice(failed));
+                self.later(at, (Lane::Spawner, 0), Due::Notice(failed));
             }
-            None => self.later(at, ("spawner", 0), Due::Born(node, nth)),
+            None => self.later(at, (Lane::Spawner, 0), Due::Born(node, nth)),
         }
     }
 
     /// Whether the plan says that this process's first frame cannot be made.
     fn frame_fails(&mut self, node: NodeId) -> bool {
-        let Some(child) = self.children.get_mut(&node) else { return false };
-        let nth = child.nth;
-        let fails = |f: &Fault| matches!(f, Fault::SpawnFrameFails { nth: n } if *n == nth);
-        child.program.unspoken = self.plan.faults.iter().any(fails);
-        child.program.unspoken
+        let Some(nth) = self.children.get(&node).map(|child| child.nth) else { return false };
+        let fails = |f: &Fault| matches!(f, Fault::SpawnFrameFails { nth: n } if *n == nth).then_some(());
+        let unspoken = self.fault(fails).is_some();
+        if let Some(child) = self.children.get_mut(&node) {
+            child.program.unspoken = unspoken;
+        }
+        unspoken
     }
 
     fn send(&mut self, node: NodeId, frame: &[u8]) {
@@ -100,23 +103,33 @@ impl World<'_> {
     /// Moves what fits from the queue into the child's stdin.
     pub(super) fn pump(&mut self, node: NodeId) {
         let alive = self.kernel.alive(node);
+        let most = self.plan.knobs.write.max(1);
         let Some(child) = self.children.get_mut(&node) else { return };
         if !alive {
             if child.queued() > 0 {
                 child.drop_queue();
-                self.notice(("down", node.0), write_failed(node, "write: EPIPE"));
+                self.notice((Lane::Down, node.0), write_failed(node, "write: EPIPE"));
             }
             return;
         }
-        let bytes = child.flush();
+        if child.writing {
+            return;
+        }
+        let bytes = child.flush(most);
+        // The rest met a full pipe: there is room again in a moment.
+        child.writing = bytes == most as u64 && child.queued() > 0;
+        if child.writing {
+            let at = self.now + self.chance.delay((Lane::Down, node.0));
+            self.later(at, (Lane::Down, node.0), Due::Room(node));
+        }
         if bytes > 0 {
-            self.notice(("down", node.0), Event::ChildWrote { node, bytes });
+            self.notice((Lane::Down, node.0), Event::ChildWrote { node, bytes });
             self.turn_soon(node);
         }
     }
 
     pub(super) fn turn_soon(&mut self, node: NodeId) {
-        let at = self.now + self.chance.delay(("turn", node.0));
+        let at = self.now + self.chance.delay((Lane::Turn, node.0));
         self.agenda.push_alone(at, Due::Turn(node));
     }
 
@@ -144,14 +157,16 @@ impl World<'_> {
         self.children.remove(&node);
         self.agenda.cancel(|due| match due {
             Due::Notice(event) => is_about(event, node),
-            Due::Read(n) | Due::Turn(n) => *n == node,
-            Due::Born(..) | Due::Dies(..) | Due::Orphan | Due::Gap { .. } => false,
+            Due::Read(n) | Due::Turn(n) | Due::Room(n) => *n == node,
+            Due::Born(..) | Due::Dies(..) | Due::Orphan | Due::Gap { .. } | Due::Wall(_) | Due::KillAll => {
+                false
+            }
         });
-        self.notice(("life", node.0), Event::Reaped { node });
+        self.notice((Lane::Life, node.0), Event::Reaped { node });
         if self.plan.knobs.strangers
             && let Some(serial) = self.kernel.fork_stranger()
         {
-            let at = self.now + Duration::from_millis(self.chance.below(("stranger", 0), 400));
+            let at = self.now + Duration::from_millis(self.chance.below((Lane::Stranger, 0), 400));
             self.agenda.push_alone(at, Due::Dies(serial, agentd_core::event::Exit::Code(0)));
         }
     }
@@ -159,21 +174,24 @@ impl World<'_> {
     fn persist(&mut self, seq: u64) {
         let nth = self.persists;
         self.persists += 1;
-        let mut at: Instant = self.now + self.chance.delay(("store", 0));
-        let mut answer = Event::Stored { seq };
-        for fault in &self.plan.faults {
-            match fault {
-                Fault::StoreSlow { nth: n, times, ms } if (*n..n + times).contains(&nth) => {
-                    at = at + Duration::from_millis(*ms);
-                }
-                Fault::StoreFails { nth: n, times, retryable } if (*n..n + times).contains(&nth) => {
-                    let error = "write: a planned fault".to_owned();
-                    answer = Event::StoreFailed { seq, error, retryable: *retryable };
-                }
-                _ => {}
+        let slow = self.lateness(|fault| match fault {
+            Fault::StoreSlow { nth: n, times, ms } if (*n..n + times).contains(&nth) => Some(*ms),
+            _ => None,
+        });
+        let at = self.now + self.chance.delay((Lane::Store, 0)) + slow;
+        let fails = self.fault(|fault| match fault {
+            Fault::StoreFails { nth: n, times, retryable } if (*n..n + times).contains(&nth) => {
+                Some(*retryable)
             }
-        }
-        self.later(at, ("store", 0), Due::Notice(answer));
+            _ => None,
+        });
+        let answer = match fails {
+            Some(retryable) => {
+                Event::StoreFailed { seq, error: "write: a planned fault".to_owned(), retryable }
+            }
+            None => Event::Stored { seq },
+        };
+        self.later(at, (Lane::Store, 0), Due::Notice(answer));
     }
 }
 

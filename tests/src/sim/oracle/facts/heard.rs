@@ -1,6 +1,6 @@
 //! What children say and are told, frame by frame, and what that means for others: who is doomed, whose turn is over.
 
-use super::{Ask, Facts, Run};
+use super::{Ask, Facts, Run, Spent};
 use crate::sim::oracle::Verdict;
 use agentd_core::id::{NodeId, RunId};
 use agentd_core::time::Instant;
@@ -52,6 +52,9 @@ impl Facts {
         if self.node(id).broken.is_some() {
             return;
         }
+        let priced = self.plan.knobs.priced;
+        self.heard_from = Some(id);
+        self.spent.entry(id).or_insert_with(|| Spent::new(priced)).heard(up);
         match up {
             Up::Turn(turn) => self.turn_told(now, id, turn),
             Up::Ack(ack) => {
@@ -87,6 +90,7 @@ impl Facts {
             let node = self.node(id);
             node.broken = Some(now);
             node.out_of_turn = Some(now);
+            self.stirred.insert(id);
             return;
         }
         self.node(id).armed = None;
@@ -104,6 +108,7 @@ impl Facts {
         let node = self.node(id);
         node.called_off = Some(now);
         node.end_now.extend(end_now);
+        self.stirred.insert(id);
     }
 
     pub(super) fn prompt_cancelled(&mut self, now: Instant, number: u64) {
@@ -179,6 +184,7 @@ impl Facts {
             }
         }
         for down in &said {
+            node.told(now, down);
             if let Down::Cancel(cancel) = down
                 && cancel.turn.is_none()
             {

@@ -3,33 +3,61 @@
 
 mod heard;
 mod node;
+mod plan;
 mod prompts;
 mod run;
+mod spent;
 mod talk;
 
 pub(super) use node::{Ask, Node, Request};
+pub(super) use plan::PlanSeen;
 pub(super) use prompts::{Prompt, Prompts};
 pub(super) use run::{Intent, Run};
-pub(super) use talk::{Message, Steer, Talk, TurnSeen};
+pub(super) use spent::Spent;
+pub(super) use talk::{Message, Talk, TurnSeen};
 
+use super::usage;
 use crate::sim::plan::Plan;
 use agentd_core::action::Action;
+use agentd_core::bytes::Json;
 use agentd_core::event::{Event, SupervisorSignal};
 use agentd_core::id::{Handle, NodeId, RunId};
 use agentd_core::record::{Record, Status};
 use agentd_core::time::{Duration, Instant};
-use agentd_core::wire::message::{Mode, Role};
+use agentd_core::wire::message::{Mode, Resume, Role};
 use agentd_core::wire::{Down, DownDecoder, Encoder};
-use serde_json::Value;
-use std::collections::BTreeMap;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+/// What an operator called for.
+pub(super) struct OperatorCall {
+    pub(super) at: Instant,
+    pub(super) tool: String,
+    /// About whom.
+    pub(super) handle: String,
+    pub(super) answered: bool,
+    pub(super) hung_up: bool,
+}
 
 /// See the module.
 pub(super) struct Facts {
     pub(super) plan: Arc<Plan>,
     pub(super) nodes: BTreeMap<NodeId, Node>,
     pub(super) runs: BTreeMap<RunId, Run>,
+    /// Those of them that have not ended, or did so in the event in hand.
+    pub(super) live: BTreeSet<RunId>,
+    /// Processes of which something must be looked at once the event in hand is done.
+    pub(super) stirred: BTreeSet<NodeId>,
     pub(super) handles: BTreeMap<Handle, RunId>,
+    /// Whom each run delegated to.
+    pub(super) children: BTreeMap<RunId, Vec<RunId>>,
+    /// What each process that was heard has used.
+    pub(super) spent: BTreeMap<NodeId, Spent>,
+    /// The conversation's plan.
+    pub(super) plan_seen: Option<PlanSeen>,
+    /// What operators called for.
+    pub(super) operator_calls: BTreeMap<u64, OperatorCall>,
     pub(super) root: Option<RunId>,
     /// The conversation has its answer: nobody waits for detached runs for ever.
     pub(super) delivered: Option<Instant>,
@@ -43,6 +71,8 @@ pub(super) struct Facts {
     /// What each `Persist` was of, and whether it was terminal.
     persists: BTreeMap<u64, (RunId, bool)>,
     pub(super) last_seq: Option<u64>,
+    /// Whose frames the last event brought.
+    heard_from: Option<NodeId>,
 }
 
 impl Facts {
@@ -51,7 +81,13 @@ impl Facts {
             plan,
             nodes: BTreeMap::new(),
             runs: BTreeMap::new(),
+            live: BTreeSet::new(),
+            stirred: BTreeSet::new(),
             handles: BTreeMap::new(),
+            children: BTreeMap::new(),
+            spent: BTreeMap::new(),
+            plan_seen: None,
+            operator_calls: BTreeMap::new(),
             root: None,
             delivered: None,
             gaps: Duration::ZERO,
@@ -60,6 +96,7 @@ impl Facts {
             prompts: Prompts::default(),
             persists: BTreeMap::new(),
             last_seq: None,
+            heard_from: None,
         }
     }
 
@@ -70,7 +107,7 @@ impl Facts {
     /// The shortest silence that can count as no pong: the last one may be as old as a ping that was late.
     pub(super) fn shortest_silence_ms(&self) -> u64 {
         let knobs = &self.plan.knobs;
-        knobs.pong_ms.saturating_sub(knobs.ping_ms + 4 * knobs.jitter_ms + 50)
+        knobs.pong_ms.saturating_sub(knobs.ping_ms + 4 * knobs.notice_ms() + 50)
     }
 
     /// How long the daemon has had, since it knows of a node's exit, to read what it wrote.
@@ -137,11 +174,16 @@ impl Facts {
     }
 
     pub(super) fn fed(&mut self, now: Instant, event: &Event) {
+        if let Some(node) = self.heard_from.take()
+            && let Some(spent) = self.spent.get_mut(&node)
+        {
+            spent.settle();
+        }
         match event {
             Event::ChildSpawned { node, .. } => {
                 let node = self.node(*node);
                 node.spawned = Some(now);
-                node.armed = Some(now);
+                node.arm(now);
             }
             Event::SpawnFailed { node, .. } => self.node(*node).spawn_failed = true,
             Event::ChildBytes { node, bytes } => self.read_up(now, *node, bytes),
@@ -182,9 +224,13 @@ impl Facts {
                 }
             }
             Event::TurnCancelled { prompt, .. } => self.prompt_cancelled(now, *prompt),
+            Event::OperatorCalled { call, tool, args } => self.operator_called(now, *call, tool, args),
+            Event::OperatorHungUp { call } => {
+                if let Some(call) = self.operator_calls.get_mut(call) {
+                    call.hung_up = true;
+                }
+            }
             Event::Signalled { .. }
-            | Event::OperatorCalled { .. }
-            | Event::OperatorHungUp { .. }
             | Event::HostToolAnswered { .. }
             | Event::Seeded { .. }
             | Event::Tick
@@ -196,6 +242,16 @@ impl Facts {
     /// Whether a signal asks for the end: a hang-up does only where the terminal's end is the run's.
     pub(super) fn stops(&self, signal: SupervisorSignal) -> bool {
         signal != SupervisorSignal::Hup || self.plan.knobs.one_shot
+    }
+
+    fn operator_called(&mut self, now: Instant, call: u64, tool: &str, args: &Json) {
+        let args = args.parse().unwrap_or(Value::Null);
+        let handle = args["handle"].as_str().unwrap_or_default().to_owned();
+        if tool == "subagent.kill" {
+            self.asked(now, &Ask::Kill { handle: handle.clone(), only: args["only"] == Value::Bool(true) });
+        }
+        let asked = OperatorCall { at: now, tool: tool.to_owned(), handle, answered: false, hung_up: false };
+        self.operator_calls.insert(call, asked);
     }
 
     fn answered(&mut self, now: Instant, seq: u64, stored: bool, retryable: bool) {
@@ -212,6 +268,18 @@ impl Facts {
         if terminal && (stored || !retryable) && run.settled.is_none() {
             run.settled = Some(now);
             self.owe_note(id);
+            self.end_is_told(id);
+        }
+    }
+
+    /// A run's end is durable: every reader is told these sums from now on, and the plan's items settle.
+    fn end_is_told(&mut self, id: RunId) {
+        let (sum, vague) = usage::of(self, id);
+        let Some(run) = self.runs.get_mut(&id) else { return };
+        run.told = Some(sum);
+        run.told_vaguely = vague;
+        if let (Some(handle), Some(plan)) = (run.record.handle, &mut self.plan_seen) {
+            plan.settle(handle, run.plan_cause());
         }
     }
 
@@ -256,8 +324,9 @@ impl Facts {
                 node.first_frame = true;
                 node.offered = payload.0.own_tools.iter().map(|tool| tool.name.clone()).collect();
                 node.deadline_ms = payload.0.limits.deadline_ms;
+                // The frames after the first are read. What the first one says is known; any frame stands for it.
                 let mut decoder = DownDecoder::new();
-                if let Ok(frame) = Encoder::new().encode_down(&Down::Spawn(payload.0.clone())) {
+                if let Ok(frame) = Encoder::new().encode_down(&Down::Resume(Resume {})) {
                     decoder.push(&frame);
                     while decoder.next().is_some() {}
                 }
@@ -291,6 +360,18 @@ impl Facts {
         Some(number)
     }
 
+    /// A call that made a run may have bound an item of the plan to it.
+    fn bind_item(&mut self, record: &Record) {
+        let parent =
+            record.parent.and_then(|id| self.runs.get(&id)).and_then(|run| self.nodes.get(&run.record.node));
+        let made = |r: &&Request| r.name == "subagent.run" && Some(&r.call_id) == record.call_id.as_ref();
+        let call = parent.and_then(|node| node.requests.values().find(made));
+        let item = call.and_then(|call| call.args["plan_item"].as_u64());
+        if let (Some(plan), Some(item), Some(handle)) = (&mut self.plan_seen, item, record.handle) {
+            plan.update(&json!({"item": item, "bind": handle.to_string()}));
+        }
+    }
+
     fn persisted(&mut self, now: Instant, seq: u64, record: &Record) {
         let id = record.run_id;
         let terminal = record.status.is_terminal();
@@ -306,8 +387,20 @@ impl Facts {
         // The read that brought its call may have brought its kill as well.
         let text = record.handle.map(|h| h.to_string());
         let new = !self.runs.contains_key(&id);
+        if new {
+            self.bind_item(record);
+        }
+        if let Some(parent) = record.parent.filter(|_| new) {
+            self.children.entry(parent).or_default().push(id);
+        }
+        if new {
+            self.live.insert(id);
+        }
         let run = self.runs.entry(id).or_insert_with(|| Run {
             record: record.clone(),
+            admitted: now,
+            told: None,
+            told_vaguely: false,
             stored: false,
             store_failed: false,
             unsaved: None,

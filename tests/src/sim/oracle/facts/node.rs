@@ -7,7 +7,7 @@ use agentd_core::id::{Handle, RunId};
 use agentd_core::record::Status;
 use agentd_core::time::{Duration, Instant};
 use agentd_core::wire::message::LoopEnd;
-use agentd_core::wire::{DownDecoder, Up, UpDecoder};
+use agentd_core::wire::{Down, DownDecoder, Up, UpDecoder};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -50,6 +50,10 @@ pub(in crate::sim::oracle) struct Node {
     pub(in crate::sim::oracle) deadline_ms: u64,
     /// Since when its deadline runs: its process's, or of a warm one its turn's.
     pub(in crate::sim::oracle) armed: Option<Instant>,
+    /// Since when it is to pause, how long it was to in all since it was armed, and when that last ended.
+    pub(in crate::sim::oracle) paused: Option<Instant>,
+    pub(in crate::sim::oracle) paused_for: Duration,
+    pub(in crate::sim::oracle) resumed: Option<Instant>,
     /// Its first frame could not be made.
     pub(in crate::sim::oracle) frame_failed: Option<Instant>,
     /// When its open calls were last called off: a turn ended or was cancelled.
@@ -93,6 +97,32 @@ impl Node {
     /// Whether a call is of a tool that it was offered.
     pub(in crate::sim::oracle) fn is_offered(&self, id: u64) -> bool {
         self.requests.get(&id).is_some_and(|request| self.offered.contains(&request.name))
+    }
+
+    /// Its deadline runs from now, and no pause before counts.
+    pub(in crate::sim::oracle) fn arm(&mut self, now: Instant) {
+        self.armed = Some(now);
+        self.paused_for = Duration::ZERO;
+        self.paused = self.paused.map(|_| now);
+    }
+
+    /// It was told to pause or to go on.
+    pub(super) fn told(&mut self, now: Instant, down: &Down) {
+        match down {
+            Down::Pause(_) => self.paused = self.paused.or(Some(now)),
+            Down::Resume(_) => {
+                if let Some(since) = self.paused.take() {
+                    self.paused_for += now.since(since);
+                    self.resumed = Some(now);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// From when on its silence counts.
+    pub(in crate::sim::oracle) fn judged_from(&self, at: Instant) -> Instant {
+        self.resumed.map_or(at, |resumed| resumed.max(at))
     }
 
     /// It can be told nothing any more.

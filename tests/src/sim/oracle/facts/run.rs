@@ -1,13 +1,18 @@
 //! What is known of one run: its record, how far that has come, and what was said to it.
 
 use super::{Facts, Talk};
-use agentd_core::record::Record;
+use agentd_core::record::{Record, Status, UsageSum};
 use agentd_core::time::Instant;
 use agentd_core::wire::message::Mode;
 
 /// One run.
 pub(in crate::sim::oracle) struct Run {
     pub(in crate::sim::oracle) record: Record,
+    /// When its first record was made.
+    pub(in crate::sim::oracle) admitted: Instant,
+    /// What it and all below it had used as its end became durable, and whether that cannot be told exactly.
+    pub(in crate::sim::oracle) told: Option<UsageSum>,
+    pub(in crate::sim::oracle) told_vaguely: bool,
     /// Some record of it is durable.
     pub(in crate::sim::oracle) stored: bool,
     /// Its record could not be saved, at least once.
@@ -47,6 +52,13 @@ impl Run {
     pub(in crate::sim::oracle) fn is_idle(&self, facts: &Facts) -> bool {
         let has_frame = facts.nodes.get(&self.record.node).is_some_and(|n| n.first_frame);
         self.record.mode == Mode::Warm && has_frame && self.talk.in_hand.is_none()
+    }
+
+    /// Why a plan's item that is bound to it cannot go on; `None` when it is done.
+    pub(in crate::sim::oracle) fn plan_cause(&self) -> Option<&str> {
+        let (_, record) = self.terminal.as_ref()?;
+        let cause = record.error.as_deref().unwrap_or(record.status.name());
+        (record.status != Status::Completed).then_some(cause)
     }
 
     /// It waits for a permit.

@@ -11,9 +11,14 @@ pub(in crate::sim::oracle) struct Talk {
     /// The message whose turn is in hand; of a warm run that was handed its instruction.
     pub(in crate::sim::oracle) in_hand: Option<u64>,
     pub(in crate::sim::oracle) messages: BTreeMap<u64, Message>,
+    /// Those of them that wait for their turn.
+    waiting: BTreeSet<u64>,
     /// The last message that was handed over.
     pub(in crate::sim::oracle) last_handed: u64,
     pub(in crate::sim::oracle) steers: BTreeMap<u64, Steer>,
+    /// Those of them that were taken from a caller and not by the child, and those that were not sent.
+    untaken: BTreeSet<u64>,
+    unsent: BTreeSet<u64>,
     pub(in crate::sim::oracle) last_steer: u64,
     /// Somebody asked for its retirement; no proof that it was granted.
     pub(in crate::sim::oracle) retire_asked: Option<Instant>,
@@ -53,7 +58,6 @@ impl Message {
 pub(in crate::sim::oracle) struct Steer {
     pub(in crate::sim::oracle) text: String,
     pub(in crate::sim::oracle) sent: bool,
-    pub(in crate::sim::oracle) acked: bool,
 }
 
 /// How a turn ended.
@@ -96,25 +100,79 @@ impl Talk {
 
     /// Something was taken.
     pub(super) fn acked(&mut self, id: u64) {
-        if let Some(steer) = self.steers.get_mut(&id) {
-            steer.acked = true;
+        self.untaken.remove(&id);
+    }
+
+    /// A message is taken from a caller.
+    pub(in crate::sim::oracle) fn accept(&mut self, id: u64, text: &str) {
+        let message = self.messages.entry(id).or_default();
+        message.accepted = true;
+        text.clone_into(&mut message.text);
+        if message.waits() {
+            self.waiting.insert(id);
         }
+    }
+
+    /// A message is handed over: its turn is in hand.
+    pub(in crate::sim::oracle) fn hand(&mut self, id: u64, text: &str) {
+        let message = self.messages.entry(id).or_default();
+        text.clone_into(&mut message.text);
+        message.handed = true;
+        self.waiting.remove(&id);
+        self.in_hand = Some(id);
+        self.last_handed = id;
+    }
+
+    /// A message that waits gets no turn. `false` when it does not wait.
+    pub(in crate::sim::oracle) fn give_up(&mut self, id: u64, now: Instant) -> bool {
+        if let Some(message) = self.messages.get_mut(&id).filter(|_| self.waiting.remove(&id)) {
+            message.dropped = Some(now);
+            return true;
+        }
+        false
+    }
+
+    /// A steer, as it is first heard of.
+    pub(in crate::sim::oracle) fn steer(&mut self, id: u64, text: &str) -> &mut Steer {
+        let (untaken, unsent) = (&mut self.untaken, &mut self.unsent);
+        self.steers.entry(id).or_insert_with(|| {
+            untaken.insert(id);
+            unsent.insert(id);
+            Steer { text: text.to_owned(), sent: false }
+        })
+    }
+
+    /// A steer is sent.
+    pub(in crate::sim::oracle) fn steer_sent(&mut self, id: u64) {
+        if let Some(steer) = self.steers.get_mut(&id) {
+            steer.sent = true;
+        }
+        self.unsent.remove(&id);
+        self.last_steer = id;
+    }
+
+    /// A steer that was never sent.
+    pub(in crate::sim::oracle) fn first_unsent(&self) -> Option<u64> {
+        self.unsent.first().copied()
     }
 
     /// Messages that wait for their turn.
     pub(in crate::sim::oracle) fn waiting(&self) -> usize {
-        self.messages.values().filter(|m| m.waits()).count()
+        self.waiting.len()
+    }
+
+    /// The first of them.
+    pub(in crate::sim::oracle) fn first_waiting(&self) -> Option<u64> {
+        self.waiting.first().copied()
     }
 
     /// Steers that were taken from a caller and not by the child.
     pub(in crate::sim::oracle) fn steers_out(&self) -> usize {
-        self.steers.values().filter(|s| !s.acked).count()
+        self.untaken.len()
     }
 
     /// Whether the result of this message's turn must still be known.
     pub(in crate::sim::oracle) fn is_kept(&self, id: u64) -> bool {
-        let kept: BTreeSet<u64> =
-            self.turns.iter().rev().take(agentd_core::limits::TURN_RESULTS).copied().collect();
-        kept.contains(&id)
+        self.turns.iter().rev().take(agentd_core::limits::TURN_RESULTS).any(|turn| *turn == id)
     }
 }
