@@ -10,7 +10,7 @@ use std::io::{self, Read};
 const BETWEEN: &[u8] = b"\xff\xfe";
 
 /// Reads a journal's file, whole and in small pieces. By the lowest bit of the first byte the rest of `data` is the
-/// file, or what follows its first line; by the next one it is records between [`BETWEEN`], each to be given its length.
+/// file, or what follows its first line; by the next one it is records with `ff fe` between them, each to be given its length.
 /// Gives what was in it and how the reading ended.
 ///
 /// # Panics
