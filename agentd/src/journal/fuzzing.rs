@@ -2,16 +2,24 @@
 
 use super::format::MAGIC;
 use super::{ReadError, Reader};
+use crate::config::load_text;
+use agentd_core::action::Actions;
+use agentd_core::event::Event;
+use agentd_core::id::NodeId;
+use agentd_core::machine::Machine;
 use agentd_core::supervisor::Core;
+use agentd_core::time::Now;
 use std::collections::BTreeSet;
 use std::io::{self, Read};
+use std::path::Path;
 
 /// Between records that have no lengths yet.
 const BETWEEN: &[u8] = b"\xff\xfe";
 
-/// Reads a journal's file, whole and in small pieces. By the lowest bit of the first byte the rest of `data` is the
-/// file, or what follows its first line; by the next one it is records with `ff fe` between them, each to be given its length.
-/// Gives what was in it and how the reading ended.
+/// Reads a journal's file, whole and in small pieces. By the two lowest bits of the first byte the rest of `data` is the
+/// file; what follows its first line; the same as records with `ff fe` between them, each to be given its length; or
+/// changes, three bytes each, to the state of a core that has lived a little. Gives what was in it and how the reading
+/// ended.
 ///
 /// # Panics
 ///
@@ -19,13 +27,40 @@ const BETWEEN: &[u8] = b"\xff\xfe";
 /// after it was written again.
 pub fn journal(data: &[u8]) -> BTreeSet<&'static str> {
     let Some((first, rest)) = data.split_first() else { return BTreeSet::new() };
-    let mut file = if first & 1 == 0 { Vec::new() } else { MAGIC.to_vec() };
-    file.extend(if first & 2 == 0 { rest.to_vec() } else { framed(rest) });
+    let file = match first % 4 {
+        0 => rest.to_vec(),
+        1 => [MAGIC, rest].concat(),
+        2 => [MAGIC, &framed(rest)].concat(),
+        _ => return [restored(&changed(rest))].into(),
+    };
     let mut reached = BTreeSet::new();
     let whole = read(file.as_slice(), &mut reached);
     let size = usize::from(first / 4) % 7 + 1;
     assert_eq!(read(Pieces { rest: &file, size }, &mut BTreeSet::new()), whole, "read in pieces of {size}");
     reached
+}
+
+/// The state of a core whose conversation has a worker, with changes. It is made anew, for its form is each build's own.
+fn changed(changes: &[u8]) -> Vec<u8> {
+    let text = "intelligence: {dialect: openai, endpoints: [\"http://localhost:1\"], model: m}";
+    let Ok(loaded) = load_text("a.yaml", text, Path::new("/")) else { panic!("a configuration that loads") };
+    let mut core = Core::new(loaded.config, Now::default());
+    let node = NodeId(1);
+    for event in [
+        Event::Seeded { seed: 7 },
+        Event::PromptSubmitted { text: "go".into() },
+        Event::Stored { seq: 1 },
+        Event::ChildSpawned { node, pid: 1_000 },
+    ] {
+        core.handle(Now::default(), event, &mut Actions::new());
+    }
+    let mut state = core.checkpoint().unwrap_or_default();
+    for change in changes.chunks_exact(3) {
+        let [high, low, to] = change else { continue };
+        let at = usize::from(u16::from_be_bytes([*high, *low])) % state.len().max(1);
+        state.splice(at..at + 1, if *to == 0 { None } else { Some(*to) });
+    }
+    state
 }
 
 /// All that a reader says, as text.
