@@ -9,6 +9,7 @@ pub use agentd_io_tokio::*;
 use crate::config::Loaded;
 use crate::journal::Journal;
 use crate::supervise::{JOURNAL_END, child_environment};
+use agentd_core::action::Action;
 use agentd_core::event::Event;
 use agentd_core::time::Now;
 
@@ -41,6 +42,18 @@ struct Recording(Option<Journal>);
 impl Recorder for Recording {
     fn observe(&mut self, now: Now, event: &Event) -> Option<String> {
         self.0.as_mut()?.observe(now, event).map(|error| error.to_string())
+    }
+
+    fn decided(&mut self, _now: Now, actions: &[Action]) -> Option<String> {
+        self.0.as_mut()?.decided(actions).map(|error| error.to_string())
+    }
+
+    fn wants_checkpoint(&self) -> bool {
+        self.0.as_ref().is_some_and(Journal::wants_checkpoint)
+    }
+
+    fn checkpointed(&mut self, _now: Now, state: Result<Vec<u8>, String>) -> Option<String> {
+        self.0.as_mut()?.checkpointed(state).map(|error| error.to_string())
     }
 }
 

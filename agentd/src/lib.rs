@@ -14,6 +14,7 @@ pub mod journal;
 pub mod keeper;
 pub mod log;
 mod poll;
+pub mod replay;
 pub mod secrets;
 pub mod supervise;
 pub mod tree;

@@ -9,7 +9,7 @@ use crate::journal::{Journal, JournalError};
 use crate::log::{self, Format, Log};
 use crate::secrets::Secrets;
 use crate::tree::{Screen, Tree};
-use agentd_core::action::Costliest;
+use agentd_core::action::{Action, Costliest};
 use agentd_core::event::{Event, SupervisorSignal};
 use agentd_core::note::{Level, Note};
 use agentd_core::record::{Record, ResultObject};
@@ -220,11 +220,30 @@ struct Surroundings<'a> {
     delivered: Option<(ResultObject, Option<FailKind>)>,
 }
 
-impl Outside for Surroundings<'_> {
-    fn observe(&mut self, now: Now, event: &Event) {
-        if let Some(error) = self.journal.as_mut().and_then(|journal| journal.observe(now, event)) {
+impl Surroundings<'_> {
+    /// Gives the journal, if there is one, something to keep.
+    fn record(&mut self, now: Now, keep: impl FnOnce(&mut Journal) -> Option<JournalError>) {
+        if let Some(error) = self.journal.as_mut().and_then(keep) {
             report_journal(self.log, now, &error);
         }
+    }
+}
+
+impl Outside for Surroundings<'_> {
+    fn observe(&mut self, now: Now, event: &Event) {
+        self.record(now, |journal| journal.observe(now, event));
+    }
+
+    fn decided(&mut self, now: Now, actions: &[Action]) {
+        self.record(now, |journal| journal.decided(actions));
+    }
+
+    fn wants_checkpoint(&self) -> bool {
+        self.journal.as_ref().is_some_and(Journal::wants_checkpoint)
+    }
+
+    fn checkpointed(&mut self, now: Now, state: Result<Vec<u8>, String>) {
+        self.record(now, |journal| journal.checkpointed(state));
     }
 
     fn note(&mut self, now: Now, note: Note) {

@@ -68,6 +68,19 @@ pub struct ModelChoice {
     pub unusable: Option<String>,
 }
 
+impl Config {
+    /// The same without the values of servers' variables, of models' keys and of headers.
+    #[must_use]
+    pub fn without_values(&self) -> Config {
+        let mut config = self.clone();
+        config.servers.iter_mut().for_each(Server::leave_out_values);
+        for choice in config.models.values_mut().chain([&mut config.model]) {
+            choice.model.leave_out_values();
+        }
+        config
+    }
+}
+
 impl ModelChoice {
     /// A model that can be used and has no price.
     pub fn of(model: Model) -> ModelChoice {

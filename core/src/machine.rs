@@ -23,6 +23,14 @@ pub trait Machine {
     /// When the next `Tick` is due; `None` when only an outside event can move it.
     fn poll_timeout(&self) -> Option<Deadline>;
 
+    /// All that it knows, for a recording that begins in the middle of its life.
+    ///
+    /// # Errors
+    /// A stand-in has nothing that could be written.
+    fn checkpoint(&self) -> Result<Vec<u8>, String> {
+        Err("this machine has no checkpoints".to_owned())
+    }
+
     /// How things stand, for people; `None` from a stand-in that has nothing to show.
     fn snapshot(&self) -> Option<Snapshot> {
         None

@@ -8,7 +8,7 @@ use crate::link::{Command, Inbox, Reply};
 use crate::news::News;
 use crate::saving::Saving;
 use crate::tools::Toolbox;
-use agentd_core::action::HostCall;
+use agentd_core::action::{Action, HostCall};
 use agentd_core::bytes::Json;
 use agentd_core::event::{Event, SupervisorSignal};
 use agentd_core::note::{Level, Note};
@@ -26,11 +26,26 @@ use tokio::sync::broadcast;
 /// Puts secrets into a child's first frame.
 pub(crate) type PutIn = Box<dyn FnMut(&mut Spawn) -> Result<(), String> + Send>;
 
-/// Keeps what the core is told, in the order it is told it: a flight recorder.
+/// Keeps what the core is told, in the order it is told it, and what it answers: a flight recorder.
 pub trait Recorder: Send {
     /// One event, before the core gets it. Must not block. A recorder that cannot go on says why, once: subscribers hear
     /// of it as `journal.stopped`.
     fn observe(&mut self, now: Now, event: &Event) -> Option<String>;
+
+    /// What the core answered to the event that was observed last, before any of it is performed. As `observe`.
+    fn decided(&mut self, _now: Now, _actions: &[Action]) -> Option<String> {
+        None
+    }
+
+    /// Whether the core's whole state is wanted before the next event.
+    fn wants_checkpoint(&self) -> bool {
+        false
+    }
+
+    /// The state that was wanted, or why there is none. As `observe`.
+    fn checkpointed(&mut self, _now: Now, _state: Result<Vec<u8>, String>) -> Option<String> {
+        None
+    }
 }
 
 /// The signal that begins a drain which a handle asked for.
@@ -127,13 +142,33 @@ impl Around {
     }
 }
 
-impl Outside for Around {
-    fn observe(&mut self, now: Now, event: &Event) {
-        if let Some(why) = self.recorder.as_mut().and_then(|recorder| recorder.observe(now, event)) {
+impl Around {
+    /// Gives the recorder, if there is one, something to keep.
+    fn record(&mut self, now: Now, keep: impl FnOnce(&mut dyn Recorder) -> Option<String>) {
+        let Some(recorder) = self.recorder.as_deref_mut() else { return };
+        if let Some(why) = keep(recorder) {
             let mut note = Note::of_daemon(Level::Error, "journal.stopped");
             note.fields.insert("error".to_owned(), why.into());
             self.note(now, note);
         }
+    }
+}
+
+impl Outside for Around {
+    fn observe(&mut self, now: Now, event: &Event) {
+        self.record(now, |recorder| recorder.observe(now, event));
+    }
+
+    fn decided(&mut self, now: Now, actions: &[Action]) {
+        self.record(now, |recorder| recorder.decided(now, actions));
+    }
+
+    fn wants_checkpoint(&self) -> bool {
+        self.recorder.as_ref().is_some_and(|recorder| recorder.wants_checkpoint())
+    }
+
+    fn checkpointed(&mut self, now: Now, state: Result<Vec<u8>, String>) {
+        self.record(now, |recorder| recorder.checkpointed(now, state));
     }
 
     fn note(&mut self, _now: Now, note: Note) {

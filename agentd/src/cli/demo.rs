@@ -19,7 +19,7 @@ pub(super) fn demo(args: &DemoArgs) -> u8 {
         eprintln!("agentd: the answer could not be written to stdout: {error}");
         return exit::FAILED;
     }
-    let loaded = match configuration(&args.folder) {
+    let loaded = match configuration(&args.folder, args.journal.as_deref()) {
         Ok(loaded) => loaded,
         Err(said) => {
             eprintln!("agentd: {said}");
@@ -74,17 +74,21 @@ fn delegated(mut supervisor: Supervisor, args: &DemoArgs) -> u8 {
 }
 
 /// The demo's configuration, read as any other.
-fn configuration(folder: &Path) -> Result<Loaded, String> {
+fn configuration(folder: &Path, journal: Option<&Path>) -> Result<Loaded, String> {
     let shown = folder.display();
     let here =
         std::env::current_dir().map_err(|error| format!("the current folder cannot be used: {error}"))?;
     super::folder(folder)?;
     let root = folder.to_str().ok_or_else(|| format!("the path {shown} is not UTF-8"))?;
+    let journal =
+        journal.map(|file| file.to_str().ok_or_else(|| format!("the path {} is not UTF-8", file.display())));
+    let journal = journal.transpose()?.map_or("off", |file| file);
     let text = json!({
         "agent": { "name": "demo", "workspace": root },
         "intelligence": { "dialect": "mock", "endpoints": ["mock:builtin"] },
         "mcp": { "servers": [{ "name": "files", "builtin": "files", "tags": { "*": ["sensitive"] } }] },
         "limits": { "run": { "tool_result_bytes": "1MiB" } },
+        "lifecycle": { "journal": journal },
     });
     config::load_text("demo", &text.to_string(), &here).map_err(|problems| config::render(&problems))
 }

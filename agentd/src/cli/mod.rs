@@ -6,11 +6,13 @@ mod answer;
 mod check;
 mod demo;
 mod exit;
+mod replay;
 mod run;
 mod serve_files;
 
 use crate::config::{self, LogFormat};
 use crate::driver::Driver;
+use crate::replay::Who;
 use agentd_core::preview::preview;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
@@ -37,6 +39,7 @@ Examples:
   agentd run --model NAME \"What is in here?\"  with a key in ANTHROPIC_API_KEY or OPENAI_API_KEY alone
   agentd run -c base.yaml -c my.yaml - < task.txt
   agentd check -c agentd.yaml                 all mistakes in a configuration at once
+  agentd replay --explain sub-1 FILE          what happened to a run, from a journal
 
 Exit codes: 0 completed, 1 failed, 2 usage or configuration, 3 partial, 4 model, 5 refused,
 6 required server, 7 out of steps or tokens, or going in circles, 124 deadline, 129, 130 and 143 interrupted.";
@@ -49,6 +52,8 @@ enum Command {
     Demo(DemoArgs),
     /// Check a configuration: every mistake at once, each with its place.
     Check(CheckArgs),
+    /// Live through a journal again: every decision with its reason, compared with what was recorded.
+    Replay(ReplayArgs),
     /// MCP tools of agentd's own.
     Mcp(McpArgs),
     /// Print the JSON Schema of the configuration, for editors.
@@ -81,7 +86,7 @@ struct RunArgs {
     /// Print the whole result object instead of the answer.
     #[arg(long)]
     json: bool,
-    /// Record every event in a file (lifecycle.journal).
+    /// Record every event and every decision in a file, for `agentd replay` (lifecycle.journal).
     #[arg(long, value_name = "FILE")]
     journal: Option<String>,
     #[command(flatten)]
@@ -116,6 +121,9 @@ struct DemoArgs {
     /// Print the whole result object, with `processes_left`.
     #[arg(long)]
     json: bool,
+    /// Record every event and every decision in a file, for `agentd replay`.
+    #[arg(long, value_name = "FILE")]
+    journal: Option<PathBuf>,
     #[command(flatten)]
     driver: DriverArgs,
 }
@@ -127,6 +135,38 @@ struct DriverArgs {
         value_parser = PossibleValuesParser::new(Driver::NAMES).try_map(|name| name.parse::<Driver>()))]
     driver: Driver,
 }
+
+#[derive(Debug, Args)]
+#[command(after_help = REPLAY_EXAMPLES)]
+struct ReplayArgs {
+    /// The journal. FILE.4 to FILE.1 are read before it where they are of the same daemon's life.
+    file: PathBuf,
+    /// Tell one run's story in plain words: a handle (sub-7), a run id, or root for the conversation.
+    #[arg(long, value_name = "RUN")]
+    explain: Option<Who>,
+    /// Print JSON, one object a line.
+    #[arg(long)]
+    json: bool,
+    /// Print only what the comparison came to.
+    #[arg(long, conflicts_with = "explain")]
+    quiet: bool,
+    /// Print from this event on; all are compared.
+    #[arg(long, value_name = "N", default_value_t = 0, conflicts_with = "explain")]
+    from: u64,
+    /// Print up to this event.
+    #[arg(long, value_name = "N", conflicts_with = "explain")]
+    to: Option<u64>,
+}
+
+const REPLAY_EXAMPLES: &str = "\
+Examples:
+  agentd demo --journal flight              record something
+  agentd replay flight                      every event, what was done about it, and why
+  agentd replay --explain sub-1 flight      the story of one run
+  agentd replay --quiet flight              only whether this agentd decides the same
+
+Exit codes: 0 every action is as recorded, 1 one is not (the first is named) or the journal is damaged,
+2 no journal, or no such run.";
 
 #[derive(Debug, Args)]
 struct CheckArgs {
@@ -196,6 +236,7 @@ pub(crate) fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Run(args) => run::run(args),
         Command::Demo(args) => demo::demo(&args),
         Command::Check(args) => check::check(args),
+        Command::Replay(args) => replay::replay(&args),
         Command::Mcp(McpArgs { command: McpCommand::ServeFiles(args) }) => serve_files::serve_files(&args),
         Command::Schema => answer::only(&config::json_schema(), exit::COMPLETED),
         Command::Completions(args) => answer::only(&about::completions(args.shell), exit::COMPLETED),

@@ -44,12 +44,15 @@ pub struct Loaded {
 
 /// Loads the configuration, or says all that is wrong with it.
 pub fn load(sources: &Sources) -> Result<Loaded, Vec<Problem>> {
+    load_by(sources, &|file| text::read(&sources.here.join(file)))
+}
+
+/// As [`load`], with the configuration's own files read by `read`.
+pub(super) fn load_by(sources: &Sources, read: &Read<'_>) -> Result<Loaded, Vec<Problem>> {
     let mut problems = Vec::new();
     let files = if sources.files.is_empty() { search(sources) } else { sources.files.clone() };
-    let mut trees: Vec<Node> = (0..)
-        .zip(&files)
-        .filter_map(|(order, file)| file_tree(file, order, sources, &mut problems))
-        .collect();
+    let mut trees: Vec<Node> =
+        (0..).zip(&files).filter_map(|(order, file)| file_tree(file, order, read, &mut problems)).collect();
     // What a file that was not read would have said is not missing.
     let complete = trees.len() == files.len();
     let order = u32::try_from(files.len()).unwrap_or(FLAG_ORDER);
@@ -84,6 +87,9 @@ pub(crate) fn load_text(name: &str, text: &str, here: &Path) -> Result<Loaded, V
     let (servers, files) = (Vec::new(), Vec::new());
     Assembly { trees, servers, complete, files, here, secrets: Secrets::default(), problems }.read()
 }
+
+/// Reads the text of a file.
+pub(super) type Read<'a> = dyn Fn(&Path) -> Result<String, text::Unreadable> + 'a;
 
 /// All texts of one load.
 struct Assembly<'a> {
@@ -154,8 +160,8 @@ fn names_a_model(tree: &Node) -> bool {
     intelligence.is_some_and(|node| node.entry("dialect").or(node.entry("endpoints")).is_some())
 }
 
-fn file_tree(file: &Path, order: u32, sources: &Sources, problems: &mut Vec<Problem>) -> Option<Node> {
-    match text::read(&sources.here.join(file)) {
+fn file_tree(file: &Path, order: u32, read: &Read<'_>, problems: &mut Vec<Problem>) -> Option<Node> {
+    match read(file) {
         Ok(text) => yaml::parse(&Source::file(file, order, text), problems),
         Err(error) => {
             let message = format!("the file cannot be read: {error}");

@@ -10,6 +10,8 @@ mod check;
 mod docs;
 mod environment;
 mod flags;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 mod hide;
 mod hint;
 mod json;

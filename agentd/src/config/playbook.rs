@@ -31,7 +31,7 @@ pub(crate) fn builtin(problems: &mut Vec<Problem>) -> Option<Vec<u8>> {
     translate(&source, problems)
 }
 
-fn translate(source: &Arc<Source>, problems: &mut Vec<Problem>) -> Option<Vec<u8>> {
+pub(super) fn translate(source: &Arc<Source>, problems: &mut Vec<Problem>) -> Option<Vec<u8>> {
     let before = problems.len();
     let tree = yaml::parse(source, problems)?;
     let value = json::of(&tree);

@@ -36,8 +36,8 @@ pub enum JournalError {
     /// Another process writes to it.
     #[error("{} is being written by another agentd; name another file", .0.display())]
     Busy(PathBuf),
-    /// An event that cannot be written down.
-    #[error("an event cannot be encoded: {0}")]
+    /// A record that cannot be written down.
+    #[error("a record cannot be made: {0}")]
     Encoding(String),
     /// Events come faster than the disk takes them.
     #[error("the disk is too slow for the events")]

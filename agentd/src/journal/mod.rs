@@ -1,44 +1,50 @@
-//! The flight recorder (S17.6): every event the core was fed, in order, in a file that a replay can rebuild the
-//! core from. Written by a thread of its own, so that a slow disk delays nobody.
+//! The flight recorder (S17.6): every event the core was fed and every action it answered with, in order, in files
+//! that a replay rebuilds the core from. Written by a thread of its own, so that a slow disk delays nobody.
 //!
-//! A journal with a gap is worthless behind the gap. So nothing is ever skipped: when an event cannot be kept
+//! A journal with a gap is worthless behind the gap. So nothing is ever skipped: when a record cannot be kept
 //! (the disk fails, or is slower than the events for too long) the journal ends there, and that is said once.
-//! The file holds content (prompts, what children say) and no secrets: values of servers' variables, of
+//! When a file is full the next one begins with the core's state, so that it can be replayed when the older ones
+//! are gone. The files hold content (prompts, what children say) and no secrets: values of servers' variables, of
 //! models' keys and headers are left out.
 
 mod files;
 mod format;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 mod reader;
+mod recording;
 mod writer;
 
 pub use files::{JournalError, KEPT, SEGMENT_BYTES};
-pub use format::Header;
-pub use reader::{ReadError, Reader};
+pub use format::{Header, actions_bytes};
+pub use reader::{Decision, ReadError, Reader};
+pub use recording::{OpenError, Recording};
 
+use agentd_core::action::Action;
 use agentd_core::config::Config;
 use agentd_core::event::Event;
-use agentd_core::machine::Traced;
 use agentd_core::time::{Duration, Now};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{self, Receiver, SyncSender, TrySendError};
-use std::thread;
-use writer::Writer;
+use writer::{Desk, Writer};
 
-/// Events that wait to be written; with one more the journal ends.
-const QUEUE_EVENTS: usize = 65_536;
-
-/// Bytes that wait to be written; with more the journal ends.
-const QUEUE_BYTES: usize = 64 * 1024 * 1024;
+/// How long a journal that nobody closed may take to write what waits: the daemon panics.
+const DROPPED_END: Duration = Duration::from_secs(1);
 
 /// A journal that is being written.
 #[derive(Debug)]
 pub struct Journal {
-    /// `None` once it has ended.
-    queue: Option<SyncSender<Traced>>,
-    waiting: Arc<AtomicUsize>,
-    outcome: Receiver<Result<(), JournalError>>,
+    desk: Arc<Desk>,
+    /// It has ended, and that was told.
+    ended: bool,
+    /// The file in hand's.
+    header: Header,
+    /// Bytes before its first event, and bytes of its events.
+    head: u64,
+    written: u64,
+    segment_bytes: u64,
+    /// Events in all files.
+    events: u64,
 }
 
 impl Journal {
@@ -48,94 +54,104 @@ impl Journal {
         Journal::with_segments(path, config, now, SEGMENT_BYTES)
     }
 
-    fn with_segments(
+    /// The same with files of another size, for tests and benchmarks.
+    pub fn with_segments(
         path: &Path,
         config: &Config,
         now: Now,
         segment_bytes: u64,
     ) -> Result<Journal, JournalError> {
         let header = Header::new(config, now);
-        let mut writer = Writer::create(path, header, segment_bytes)?;
-        let (queue, incoming) = mpsc::sync_channel::<Traced>(QUEUE_EVENTS);
-        let (end, outcome) = mpsc::channel();
-        let waiting = Arc::new(AtomicUsize::new(0));
-        let theirs = Arc::clone(&waiting);
-        let thread = thread::Builder::new().name("agentd:journal".into());
-        let spawned = thread.spawn(move || {
-            let outcome = writer.run(&incoming, |event| {
-                theirs.fetch_sub(cost(event), Ordering::Relaxed);
-            });
-            // The file is unlocked before anybody hears of the end.
-            drop(writer);
-            // Nobody listens when closing was given up.
-            let _ = end.send(outcome);
-        });
-        spawned.map_err(|error| JournalError::system("start a thread for", path, error))?;
-        Ok(Journal { queue: Some(queue), waiting, outcome })
+        let head = header.head(&[]).map_err(JournalError::Encoding)?;
+        let desk = Arc::new(Desk::default());
+        Writer::create(path, &head)?.start(Arc::clone(&desk))?;
+        Ok(Journal::on(desk, header, size(head.len()), segment_bytes))
     }
 
-    /// Records an event. Never blocks. When the journal has ended, says why, once.
+    fn on(desk: Arc<Desk>, header: Header, head: u64, segment_bytes: u64) -> Journal {
+        Journal { desk, ended: false, header, head, written: 0, segment_bytes, events: 0 }
+    }
+
+    /// Records an event, before the core gets it. Never blocks. When the journal has ended, says why, once.
     pub fn observe(&mut self, now: Now, event: &Event) -> Option<JournalError> {
-        let queue = self.queue.as_ref()?;
-        let cost = cost(event);
-        let waiting = self.waiting.fetch_add(cost, Ordering::Relaxed);
-        if waiting.saturating_add(cost) > QUEUE_BYTES.max(cost) {
-            return self.end(JournalError::TooSlow);
+        self.events += 1;
+        self.append(|out| format::append_event(now, event, out))
+    }
+
+    /// Records what the core answered to the event observed last. As [`Journal::observe`].
+    pub fn decided(&mut self, actions: &[Action]) -> Option<JournalError> {
+        self.append(|out| format::append_actions(actions, out))
+    }
+
+    /// Whether the file is full: the next one begins with the core's state as it is now, between two events.
+    pub fn wants_checkpoint(&self) -> bool {
+        // A large state leaves its file room for a fair number of events all the same.
+        let full = self.head.saturating_add(self.written) >= self.segment_bytes;
+        full && self.written >= self.segment_bytes / 4 && !self.ended
+    }
+
+    /// Begins the next file with the state that was wanted. As [`Journal::observe`].
+    pub fn checkpointed(&mut self, state: Result<Vec<u8>, String>) -> Option<JournalError> {
+        if self.ended {
+            return None;
         }
-        match queue.try_send(Traced { now, event: event.clone() }) {
-            Ok(()) => None,
-            Err(TrySendError::Full(_)) => self.end(JournalError::TooSlow),
-            Err(TrySendError::Disconnected(_)) => {
-                let why = self.outcome.try_recv().ok().and_then(Result::err);
-                self.end(why.unwrap_or(JournalError::Lost))
-            }
-        }
+        let begun = state.and_then(|state| {
+            self.header.segment += 1;
+            self.header.events = self.events;
+            self.header.state = Some(size(state.len()));
+            self.header.head(&state)
+        });
+        let head = match begun {
+            Ok(head) => head,
+            Err(why) => return self.end(JournalError::Encoding(why)),
+        };
+        (self.head, self.written) = (size(head.len()), 0);
+        self.desk.next_file(head).err().and_then(|why| self.end(why))
     }
 
     /// Writes what waits, for at most this long.
     pub fn close(mut self, within: Duration) -> Result<(), JournalError> {
         // One that ended before has said why.
-        match self.queue.take() {
-            None => Ok(()),
-            Some(queue) => {
-                drop(queue);
-                self.outcome.recv_timeout(within).unwrap_or(Err(JournalError::TooSlow))
+        if std::mem::replace(&mut self.ended, true) {
+            return Ok(());
+        }
+        self.desk.close();
+        self.desk.outcome(within)
+    }
+
+    fn append(&mut self, append: impl FnOnce(&mut Vec<u8>) -> Result<(), String>) -> Option<JournalError> {
+        if self.ended {
+            return None;
+        }
+        match self.desk.append(append) {
+            Ok(bytes) => {
+                self.written = self.written.saturating_add(size(bytes));
+                None
             }
+            Err(why) => self.end(why),
         }
     }
 
     fn end(&mut self, why: JournalError) -> Option<JournalError> {
-        self.queue = None;
+        self.ended = true;
+        self.desk.close();
         Some(why)
     }
 }
 
-/// Bytes an event takes in the queue, near enough.
-fn cost(event: &Event) -> usize {
-    let content = match event {
-        Event::ChildBytes { bytes, .. } | Event::ChildStderr { bytes, .. } => bytes.len(),
-        Event::PromptSubmitted { text } => text.len(),
-        Event::TurnCancelled { reason, .. } => reason.len(),
-        Event::SpawnFailed { error, .. }
-        | Event::SpawnFrameFailed { error, .. }
-        | Event::ChildWriteFailed { error, .. }
-        | Event::StoreFailed { error, .. } => error.len(),
-        Event::OperatorCalled { tool, args, .. } => tool.len() + args.0.len(),
-        Event::HostToolAnswered { value, .. } => value.0.len(),
-        Event::Seeded { .. }
-        | Event::Tick
-        | Event::ChildSpawned { .. }
-        | Event::ChildEof { .. }
-        | Event::ChildWrote { .. }
-        | Event::ExitObserved { .. }
-        | Event::Swept { .. }
-        | Event::Reaped { .. }
-        | Event::Stored { .. }
-        | Event::Signalled { .. }
-        | Event::OperatorHungUp { .. } => 0,
-    };
-    128 + content
+impl Drop for Journal {
+    fn drop(&mut self) {
+        if !std::mem::replace(&mut self.ended, true) {
+            self.desk.close();
+            // Nobody is left to be told.
+            let _ = self.desk.outcome(DROPPED_END);
+        }
+    }
+}
+
+fn size(bytes: usize) -> u64 {
+    u64::try_from(bytes).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

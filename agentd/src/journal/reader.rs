@@ -1,20 +1,40 @@
 //! Reads a journal back, one file at a time. Trusts nothing: a file may be cut anywhere, damaged or foreign.
 
-use super::format::{Header, MAGIC, MAGIC_OF_ANY_VERSION, RECORD_BYTES};
-use agentd_core::machine::Traced;
+use super::format::{Header, Kind, MAGIC, MAGIC_OF_ANY_VERSION, RECORD_BYTES};
+use agentd_core::action::Action;
+use agentd_core::event::Event;
+use agentd_core::time::Now;
 use serde::de::DeserializeOwned;
 use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::Path;
 
-/// A journal file that is being read: its events in order.
+/// A journal file that is being read: its events in order, each with what it was answered with.
 #[derive(Debug)]
 pub struct Reader<R> {
-    input: R,
+    records: Records<R>,
     header: Header,
-    /// Bytes read, for messages.
-    at: u64,
-    ended: bool,
+    state: Option<Vec<u8>>,
+    /// Why nothing more comes, once it is known.
+    end: Option<Result<(), ReadError>>,
+}
+
+/// One event and what the core answered.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Decision {
+    /// The driver's clocks.
+    pub now: Now,
+    /// What happened.
+    pub event: Event,
+    /// The actions, as they are written down; `None` where the journal ends between an event and its answer.
+    pub actions: Option<Vec<u8>>,
+}
+
+impl Decision {
+    /// The actions that are written down, if this version can read them.
+    pub fn actions(&self) -> Option<Vec<Action>> {
+        ciborium::from_reader(self.actions.as_deref()?).ok()
+    }
 }
 
 /// Why a journal cannot be read on.
@@ -27,7 +47,7 @@ pub enum ReadError {
     #[error("it is not a journal")]
     Foreign,
     /// The file's format is not this one.
-    #[error("its format is {0:?}; this agentd reads \"agentd journal 1\"")]
+    #[error("its format is {0:?}; this agentd reads \"agentd journal 2\"")]
     Version(String),
     /// The file ends in the middle of a record, as after a crash; everything before is whole.
     #[error("it is cut in the middle of a record, at byte {at}")]
@@ -53,7 +73,7 @@ impl Reader<BufReader<File>> {
 }
 
 impl<R: Read> Reader<R> {
-    /// Reads the header of a journal.
+    /// Reads what stands before a journal's first event.
     pub fn new(mut input: R) -> Result<Reader<R>, ReadError> {
         let mut head = Vec::new();
         let length = u64::try_from(MAGIC.len()).unwrap_or(u64::MAX);
@@ -67,55 +87,130 @@ impl<R: Read> Reader<R> {
                 ReadError::Foreign
             });
         }
-        let mut at = length;
-        let header = record(&mut input, &mut at)?.ok_or(ReadError::Cut { at })?;
-        Ok(Reader { input, header, at, ended: false })
+        let mut records = Records { input, at: length, begin: length };
+        let header: Header = match records.next()? {
+            Some((Kind::Header, body)) => records.decode(&body)?,
+            Some((Kind::Event | Kind::Actions, _)) => {
+                return Err(records.damaged("it does not begin with a header"));
+            }
+            None => return Err(ReadError::Cut { at: length }),
+        };
+        let state = header.state.map(|bytes| records.state(bytes)).transpose()?;
+        Ok(Reader { records, header, state, end: None })
     }
 
     /// What the file begins with.
     pub fn header(&self) -> &Header {
         &self.header
     }
+
+    /// The core's state before the file's first event; none in a journal's first file.
+    pub fn state(&self) -> Option<&[u8]> {
+        self.state.as_deref()
+    }
+
+    fn decision(&mut self) -> Result<Option<Decision>, ReadError> {
+        let (now, event) = match self.records.next()? {
+            None => return Ok(None),
+            Some((Kind::Event, body)) => self.records.decode(&body)?,
+            Some((Kind::Header | Kind::Actions, _)) => {
+                return Err(self.records.damaged("an event is due here"));
+            }
+        };
+        let actions = match self.records.next() {
+            Ok(Some((Kind::Actions, body))) => Some(body),
+            Ok(Some((Kind::Header | Kind::Event, _))) => {
+                self.end = Some(Err(self.records.damaged("the answer to an event is due here")));
+                None
+            }
+            Ok(None) => {
+                self.end = Some(Ok(()));
+                None
+            }
+            // The event is whole, and may be the one that matters.
+            Err(why) => {
+                self.end = Some(Err(why));
+                None
+            }
+        };
+        Ok(Some(Decision { now, event, actions }))
+    }
 }
 
 impl<R: Read> Iterator for Reader<R> {
-    type Item = Result<Traced, ReadError>;
+    type Item = Result<Decision, ReadError>;
 
     /// Nothing comes after an error.
-    fn next(&mut self) -> Option<Result<Traced, ReadError>> {
-        if self.ended {
-            return None;
+    fn next(&mut self) -> Option<Result<Decision, ReadError>> {
+        if let Some(end) = &mut self.end {
+            return std::mem::replace(end, Ok(())).err().map(Err);
         }
-        let next = record(&mut self.input, &mut self.at).transpose();
-        self.ended = !matches!(next, Some(Ok(_)));
+        let next = self.decision().transpose();
+        if !matches!(next, Some(Ok(_))) {
+            self.end = Some(Ok(()));
+        }
         next
     }
 }
 
-/// The next record; `None` at the end of the file.
-fn record<T: DeserializeOwned>(input: &mut impl Read, at: &mut u64) -> Result<Option<T>, ReadError> {
-    let begin = *at;
-    let mut length = Vec::new();
-    input.by_ref().take(4).read_to_end(&mut length)?;
-    let Ok(prefix) = <[u8; 4]>::try_from(length.as_slice()) else {
-        return if length.is_empty() { Ok(None) } else { Err(ReadError::Cut { at: begin }) };
-    };
-    let length = u32::from_be_bytes(prefix);
-    if length > RECORD_BYTES {
-        return Err(ReadError::Damaged { at: begin, why: format!("a record of {length} bytes") });
+/// The records of a file.
+#[derive(Debug)]
+struct Records<R> {
+    input: R,
+    /// Bytes read, for messages.
+    at: u64,
+    /// Where the record in hand begins.
+    begin: u64,
+}
+
+impl<R: Read> Records<R> {
+    /// The next record; `None` at the end of the file.
+    fn next(&mut self) -> Result<Option<(Kind, Vec<u8>)>, ReadError> {
+        self.begin = self.at;
+        let mut length = Vec::new();
+        self.input.by_ref().take(4).read_to_end(&mut length)?;
+        let Ok(prefix) = <[u8; 4]>::try_from(length.as_slice()) else {
+            return if length.is_empty() { Ok(None) } else { Err(self.cut()) };
+        };
+        let length = u32::from_be_bytes(prefix);
+        if !(1..=RECORD_BYTES).contains(&length) {
+            return Err(self.damaged(&format!("a record of {length} bytes")));
+        }
+        let mut body = self.bytes(u64::from(length))?;
+        self.at += 4 + u64::from(length);
+        let kind = body.remove(0);
+        match Kind::of(kind) {
+            Some(kind) => Ok(Some((kind, body))),
+            None => Err(self.damaged(&format!("a record of the unknown kind {kind:#04x}"))),
+        }
     }
-    let mut body = Vec::new();
-    input.by_ref().take(u64::from(length)).read_to_end(&mut body)?;
-    if body.len() < usize::try_from(length).unwrap_or(usize::MAX) {
-        return Err(ReadError::Cut { at: begin });
+
+    /// The state behind a header.
+    fn state(&mut self, length: u64) -> Result<Vec<u8>, ReadError> {
+        self.begin = self.at;
+        let state = self.bytes(length)?;
+        self.at = self.at.saturating_add(length);
+        Ok(state)
     }
-    *at += 4 + u64::from(length);
-    let mut rest = body.as_slice();
-    let decoded = ciborium::from_reader(&mut rest)
-        .map_err(|error| ReadError::Damaged { at: begin, why: error.to_string() })?;
-    if rest.is_empty() {
-        Ok(Some(decoded))
-    } else {
-        Err(ReadError::Damaged { at: begin, why: "bytes after the record".into() })
+
+    /// So many bytes; never more memory than the file has.
+    fn bytes(&mut self, length: u64) -> Result<Vec<u8>, ReadError> {
+        let mut bytes = Vec::new();
+        self.input.by_ref().take(length).read_to_end(&mut bytes)?;
+        if u64::try_from(bytes.len()).is_ok_and(|read| read == length) { Ok(bytes) } else { Err(self.cut()) }
+    }
+
+    fn decode<T: DeserializeOwned>(&self, body: &[u8]) -> Result<T, ReadError> {
+        let mut rest = body;
+        let decoded = ciborium::from_reader(&mut rest).map_err(|error| self.damaged(&error.to_string()))?;
+        if rest.is_empty() { Ok(decoded) } else { Err(self.damaged("bytes after the record")) }
+    }
+
+    fn cut(&self) -> ReadError {
+        ReadError::Cut { at: self.begin }
+    }
+
+    fn damaged(&self, why: &str) -> ReadError {
+        ReadError::Damaged { at: self.begin, why: why.to_owned() }
     }
 }

@@ -13,6 +13,7 @@ use crate::error::Refusal;
 use crate::id::Handle;
 use crate::time::Instant;
 use rate::Bucket;
+use serde::{Deserialize, Serialize};
 
 /// The gates in the order they are tried. Those of later issues have their place here and no code: a spawn
 /// that would need one is refused by name in `well_formed`, never waved through.
@@ -75,6 +76,26 @@ pub struct Permit(());
 #[derive(Debug, PartialEq, Eq)]
 pub struct Place(());
 
+/// Permits or places that a checkpoint speaks of and the gates did not count out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Uncounted {
+    /// Their numbers differ.
+    #[error("{held} permits and {kept} places are held where the gates count {out} and {waiting}")]
+    Number {
+        /// Permits that runs hold.
+        held: usize,
+        /// Places that runs hold.
+        kept: usize,
+        /// Permits that are out.
+        out: u32,
+        /// Places that are out.
+        waiting: u32,
+    },
+    /// A holder that is no run, or holds one already.
+    #[error("a permit or a place is held by nobody, or one run holds two")]
+    Nobody,
+}
+
 /// What the gates say to a spawn that none of them refuses.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Verdict {
@@ -101,7 +122,7 @@ pub struct Applicant<'a> {
 }
 
 /// Counters behind the gates.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Admission {
     limits: SubagentLimits,
     out: u32,
@@ -195,6 +216,23 @@ impl Admission {
         let Place(()) = place;
         debug_assert!(self.waiting > 0, "a place came back that never went out");
         self.waiting = self.waiting.saturating_sub(1);
+    }
+
+    /// Makes what is counted out anew, for the runs of a checkpoint that were written without theirs.
+    ///
+    /// # Errors
+    /// They hold more or less than is out.
+    pub(crate) fn give_again(
+        &self,
+        held: usize,
+        kept: usize,
+    ) -> Result<(Vec<Permit>, Vec<Place>), Uncounted> {
+        let (out, waiting) = (self.out, self.waiting);
+        if u32::try_from(held) != Ok(out) || u32::try_from(kept) != Ok(waiting) {
+            return Err(Uncounted::Number { held, kept, out, waiting });
+        }
+        let permits = (0..held).map(|_| Permit(())).collect();
+        Ok((permits, (0..kept).map(|_| Place(())).collect()))
     }
 
     fn queue_has_room(&self) -> Result<(), Refusal> {

@@ -2,9 +2,10 @@
 
 use crate::config::Rate;
 use crate::time::{Duration, Instant};
+use serde::{Deserialize, Serialize};
 
 /// Refills continuously: one token every `per / burst`.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Bucket {
     rate: Rate,
     /// Tokens in units of 1/`per` nanoseconds each, so that no refill is lost to rounding.
@@ -64,23 +65,30 @@ mod tests {
     }
 
     proptest! {
-        /// In any window of length w no more than burst + w/(per/burst) tokens are given, and waiting as long
-        /// as told is always enough.
+        /// In any window of length w no more than burst + w / (per / burst) tokens are given, and waiting as long as
+        /// told is enough, and no more than enough.
         #[test]
-        fn never_over_the_rate(steps in prop::collection::vec(0u64..400_000_000, 1..200)) {
-            let mut b = Bucket::new(RATE, Instant::ZERO);
-            let (mut now, mut given) = (Instant::ZERO, 0u64);
+        fn never_over_the_rate_in_any_window(
+            burst in 1u32..20,
+            per in 1u64..4_000_000_000,
+            steps in prop::collection::vec(prop_oneof![Just(0), 0u64..400_000_000], 1..120),
+        ) {
+            let mut b = Bucket::new(Rate { burst, per: Duration::from_nanos(per) }, Instant::ZERO);
+            let (mut now, mut given) = (Instant::ZERO, Vec::new());
             for step in steps {
                 now = now + Duration::from_nanos(step);
-                match b.take(now) {
-                    Ok(()) => given += 1,
-                    Err(wait) => {
-                        now = now + wait;
-                        prop_assert_eq!(b.take(now), Ok(()));
-                        given += 1;
-                    }
+                if let Err(wait) = b.take(now) {
+                    prop_assert!(b.take(now + (wait - Duration::from_nanos(1))).is_err(), "told too long a wait");
+                    now = now + wait;
+                    prop_assert_eq!(b.take(now), Ok(()));
                 }
-                prop_assert!(given <= 8 + now.nanos() / 250_000_000);
+                given.push(now.nanos());
+            }
+            for (first, from) in given.iter().enumerate() {
+                for (last, to) in given.iter().enumerate().skip(first) {
+                    let most = u128::from(burst) + u128::from(to - from) * u128::from(burst) / u128::from(per);
+                    prop_assert!((last - first + 1) as u128 <= most, "{} in {} ns", last - first + 1, to - from);
+                }
             }
         }
     }

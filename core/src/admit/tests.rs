@@ -5,6 +5,8 @@ use crate::config::Rate;
 use crate::time::Duration;
 use serde_json::json;
 
+mod reference;
+
 const LIMITS: SubagentLimits = SubagentLimits {
     breadth: 3,
     total: 5,

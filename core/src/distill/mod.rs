@@ -3,6 +3,9 @@
 //! Owns the one rule that turns the last text of a run into the value its caller reads. Called by the
 //! supervisor before it stores a result; nothing else shortens or reads a result.
 
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
+
 use crate::limits::{RESULT_DEPTH, RESULT_TEXT_BYTES};
 use serde_json::Value;
 

@@ -1,3 +1,4 @@
+use super::fuzzing::distilled;
 use super::*;
 use proptest::prelude::*;
 use serde_json::json;
@@ -102,4 +103,31 @@ proptest! {
             prop_assert_eq!(distill(&once.to_string()), once);
         }
     }
+
+    /// All that the fuzzer looks at, over values as models write them and texts that only look like it.
+    #[test]
+    fn no_value_is_lost_and_no_text_kept_too_long(
+        value in any_value(), before in "[ \\n]{0,2}", after in "[ \\n]{0,2}|,|\\}", times in any::<[u8; 2]>(),
+    ) {
+        distilled(&[times.as_slice(), format!("{before}{value}{after}").as_bytes()].concat());
+        distilled(&[times.as_slice(), serde_json::to_string_pretty(&value).unwrap().as_bytes()].concat());
+    }
+}
+
+fn any_value() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<u64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        "\\PC{0,8}|[\\x00-\\x1f\"\\\\]{0,4}".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(6, 60, 6, |inner| {
+        prop_oneof![
+            proptest::collection::vec(inner.clone(), 0..6).prop_map(Value::from),
+            proptest::collection::btree_map("\\PC{0,4}", inner, 0..6)
+                .prop_map(|map| Value::Object(map.into_iter().collect())),
+        ]
+    })
 }

@@ -2,6 +2,8 @@
 //! deep, not an object, not JSON (`NaN` is not), or names a key twice. Called by the agent loop and by the
 //! supervisor's own tools before anything acts on an argument.
 
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 pub mod schema;
 mod unique;
 

@@ -125,9 +125,11 @@ proptest! {
     fn jsonish_text_is_read_as_serde_json_reads_it_or_refused(text in r#"[\[\]{}:,"a\\0-9eE.\- nultrfs]{0,40}"#) {
         match object(text.as_bytes(), 1000, 100) {
             Ok(map) => prop_assert_eq!(serde_json::from_str::<Value>(&text).ok(), Some(Value::Object(map))),
-            Err(JsonProblem::RepeatedKey { .. } | JsonProblem::NotAnObject { .. }) => {
+            Err(JsonProblem::NotAnObject { .. }) => {
                 prop_assert!(serde_json::from_str::<Value>(&text).is_ok());
             }
+            // What comes after the second key may be anything.
+            Err(JsonProblem::RepeatedKey { .. }) => {}
             Err(_) => prop_assert!(serde_json::from_str::<Value>(&text).is_err()),
         }
     }

@@ -19,6 +19,8 @@ mod calls;
 mod catalogue;
 mod client;
 mod content;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 mod handshake;
 mod jsonrpc;
 mod lines;

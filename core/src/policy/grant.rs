@@ -6,6 +6,7 @@
 //! (at dispatch, again).
 
 use crate::preview::preview;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// Characters of a pattern or a tool's name at most.
@@ -22,7 +23,8 @@ pub(crate) const SEEN_BYTES: usize = 64;
 /// assert!(pattern.matches("files.read"));
 /// assert!(!pattern.matches("web.read"));
 /// ```
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct Pattern(Kind);
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -93,6 +95,19 @@ impl Pattern {
     }
 }
 
+impl TryFrom<String> for Pattern {
+    type Error = InvalidPattern;
+    fn try_from(text: String) -> Result<Pattern, InvalidPattern> {
+        Pattern::parse(&text)
+    }
+}
+
+impl From<Pattern> for String {
+    fn from(pattern: Pattern) -> String {
+        pattern.to_string()
+    }
+}
+
 impl fmt::Display for Pattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
@@ -133,7 +148,7 @@ pub struct PatternProblem {
 }
 
 /// Which tools of the granted servers a run may call.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Grant {
     /// `None` is every tool of the granted servers; an empty list is none.
     pub tools: Option<Vec<Pattern>>,

@@ -6,9 +6,10 @@ use crate::error::ProtocolError;
 use crate::limits;
 use crate::wire::message::{Down, Up};
 use crate::wire::{Decoded, Encoder, Ignored, UpDecoder};
+use serde::{Deserialize, Serialize};
 
 /// One child's channel.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Channel {
     decoder: UpDecoder,
     encoder: Encoder,
@@ -83,6 +84,11 @@ impl Channel {
             }
         }
         None
+    }
+
+    /// A copy of the decoder as it stands, for one who listens in from here on.
+    pub fn listener(&self) -> UpDecoder {
+        self.decoder.clone()
     }
 
     /// What a newer child said that this version does not know (S2.3).

@@ -3,9 +3,10 @@
 
 use crate::config::Kill;
 use crate::time::{Duration, Instant};
+use serde::{Deserialize, Serialize};
 
 /// How far a stop has come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Rung {
     /// Nobody stops it.
     None,
@@ -31,7 +32,7 @@ pub enum Push {
 }
 
 /// One process's ladder: when each rung is due.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ladder {
     rung: Rung,
     cancel: Option<Instant>,

@@ -3,6 +3,7 @@
 
 use crate::config;
 use crate::time::{Duration, Instant};
+use serde::{Deserialize, Serialize};
 
 /// What is wrong with a child, or what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,7 +27,7 @@ pub enum Verdict {
 }
 
 /// One child's signs of life.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Liveness {
     /// When it was spawned, moved by what it is not judged by.
     since: Instant,
@@ -188,6 +189,9 @@ impl Liveness {
         (self.last_frame + keys.progress).max(self.last_pong + keys.pong)
     }
 }
+
+#[cfg(test)]
+mod reference;
 
 #[cfg(test)]
 mod tests {

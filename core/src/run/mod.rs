@@ -24,13 +24,14 @@ use crate::wire::Down;
 use crate::wire::message::{FailKind, LoopEvidence, Spawn, WaitingOn};
 use channel::Channel;
 use process::Process;
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use stderr::Stderr;
 use warm::Warm;
 
 /// One run, in one process life.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Run {
     /// The durable row.
     pub record: Record,
@@ -39,6 +40,7 @@ pub struct Run {
     /// Runs it asked for, in order.
     pub children: Vec<NodeId>,
     /// What the child will be handed; taken when it is.
+    #[serde(serialize_with = "payload_without_values")]
     pub payload: Option<Box<Spawn>>,
     /// For the log.
     pub trace_id: String,
@@ -55,8 +57,10 @@ pub struct Run {
     /// The supervisor's tools it was offered.
     pub offered: BTreeSet<String>,
     /// The right to be live; given back when the process is gone.
+    #[serde(skip)]
     pub permit: Option<Permit>,
     /// The right to wait for a permit, while it does.
+    #[serde(skip)]
     pub place: Option<Place>,
     /// Among those who wait.
     pub priority: Priority,
@@ -110,7 +114,7 @@ pub struct Run {
 }
 
 /// What the record says about the end.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub enum Outcome {
     /// Nothing yet.
     Open,
@@ -141,7 +145,7 @@ impl Outcome {
 }
 
 /// An open call of a supervisor tool.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub enum Request {
     /// `subagent.run`: told when the run is up (async, detached) or has ended (sync).
     Run {
@@ -193,7 +197,7 @@ impl Request {
 }
 
 /// Someone to tell.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Waiter {
     /// The caller.
     pub node: NodeId,
@@ -291,7 +295,7 @@ pub const fn nice(priority: Priority) -> i32 {
 }
 
 /// A terminal state as it is decided, before it is in the record.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Ending {
     /// What it became.
     pub status: Status,
@@ -308,4 +312,13 @@ impl Ending {
     pub fn without_result(status: Status, error: impl Into<String>) -> Ending {
         Ending { status, result: Value::Null, partial: false, error: Some(error.into()) }
     }
+}
+
+/// Writes a payload that was not handed over yet, without values.
+fn payload_without_values<S: Serializer>(payload: &Option<Box<Spawn>>, to: S) -> Result<S::Ok, S::Error> {
+    let mut payload = payload.clone();
+    if let Some(payload) = &mut payload {
+        payload.leave_out_values();
+    }
+    payload.serialize(to)
 }

@@ -15,9 +15,10 @@ use crate::limits;
 use crate::run::ladder::Ladder;
 use crate::run::liveness::Liveness;
 use crate::time::{Duration, Instant};
+use serde::{Deserialize, Serialize};
 
 /// Where a process is in its life.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub enum Process {
     /// It waits for a permit; nothing is made before it has one (S4.8).
     Held {
@@ -56,7 +57,7 @@ pub enum Process {
 }
 
 /// A process that may run.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Alive {
     /// For people only.
     pub pid: u32,
@@ -69,7 +70,7 @@ pub struct Alive {
 }
 
 /// The sweep after an exit.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Sweep {
     /// How the process ended.
     pub exit: Exit,

@@ -2,9 +2,10 @@
 
 use crate::limits;
 use crate::time::{Duration, Instant};
+use serde::{Deserialize, Serialize};
 
 /// One child's stderr.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Stderr {
     line: Vec<u8>,
     window: Instant,

@@ -6,13 +6,14 @@ use crate::limits;
 use crate::run::Ending;
 use crate::time::{Duration, Instant};
 use crate::wire::message::Text;
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 /// The message that stands for a warm run's instruction.
 pub const FIRST_TURN: u64 = 1;
 
 /// A warm run's side of its conversation.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Warm {
     /// The message whose turn the child is in; `None` while it is idle.
     in_hand: Option<u64>,

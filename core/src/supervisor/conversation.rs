@@ -17,6 +17,7 @@ use crate::run::ladder::Push;
 use crate::run::warm::FIRST_TURN;
 use crate::time::Instant;
 use crate::wire::message::{Cancel, ContextMessage, ContextRole, Down, Mode};
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
 
 /// The number of a turn that nobody asked for.
@@ -26,7 +27,7 @@ pub(super) const NOTE: u64 = 0;
 const STOPPING: &str = "the daemon is stopping";
 
 /// The root conversation.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Conversation {
     pub(super) phase: Phase,
     /// Prompts that wait for their turn.
@@ -46,7 +47,7 @@ pub(super) struct Conversation {
 }
 
 /// Where it is.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Phase {
     /// Nothing is asked.
     Quiet,
@@ -62,7 +63,7 @@ pub(super) enum Phase {
 }
 
 /// The turn in hand.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Turn {
     pub(super) prompt: u64,
     pub(super) text: String,
@@ -78,7 +79,7 @@ pub(super) struct Turn {
     pub(super) unhanded: bool,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Prompt {
     /// [`NOTE`] when nobody asked: it tells of ended runs, and takes in what comes next.
     pub(super) number: u64,

@@ -13,9 +13,10 @@ use crate::run::process::Process;
 use crate::run::{Ending, Request, Run};
 use crate::time::Instant;
 use crate::wire::message::{Mode, Role};
+use serde::{Deserialize, Serialize};
 
 /// A drain in progress.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Drain {
     signal: SupervisorSignal,
     since: Instant,

@@ -104,8 +104,8 @@ impl Core {
         if answered {
             let why = json!({ "error": { "gate": "cancelled", "message": "this run has ended" } });
             self.answer(node, request, true, &why, out);
-        } else if let Some(requests) = self.requests_mut(node) {
-            requests.remove(&request);
+        } else {
+            self.close_request(node, request);
         }
         self.wait_no_longer(&others, waiter);
         if let Some(call) = call {
@@ -301,12 +301,12 @@ impl Core {
         value: Json,
         out: &mut Actions,
     ) {
+        self.close_request(node, request);
         if node == NodeId::OPERATOR {
-            self.answer_operator(request, error, value, out);
+            out.push(Action::Answer { call: request, error, value });
             return;
         }
         let Some(run) = self.run(node) else { return };
-        run.requests.remove(&request);
         let (error, value) = if value.0.len() > limits::FRAME_BYTES - FRAME_ROOM {
             (true, Json::of(&too_large(value.0.len())))
         } else {

@@ -20,14 +20,18 @@
 //! | `notes` | what an ended run means to the conversation |
 //! | `drain` | the drain and the end of the daemon |
 //! | `view` | how things stand, for people |
+//! | `checkpoint` | all that is known, as bytes and back |
 
 mod answering;
 mod catalogue;
+mod checkpoint;
 mod conversation;
 mod drain;
 mod ending;
 mod exit;
 mod frames;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 mod handover;
 mod host_tools;
 mod models;
@@ -52,18 +56,22 @@ use crate::machine::{Deadline, Machine};
 use crate::note::{Level, Note};
 use crate::plan::Plan;
 use crate::rng::Rng;
-use crate::run::{Request, Run};
+use crate::run::Run;
 use crate::snapshot::Snapshot;
 use crate::time::{Instant, Now};
+pub use checkpoint::CheckpointError;
 use conversation::Conversation;
 use drain::Drain;
+use operator::Operator;
 use queue::Queue;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use timers::Timers;
 
 /// The pure supervisor.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Core {
+    #[serde(serialize_with = "checkpoint::config_without_values")]
     config: Config,
     rng: Rng,
     now: Now,
@@ -88,7 +96,7 @@ pub struct Core {
     plan: Option<Plan>,
     queue: Queue,
     /// The operator's open calls.
-    operator: BTreeMap<u64, Request>,
+    operator: Operator,
     /// Open calls of the embedding program's tools: whose, and its number there.
     host_calls: BTreeMap<u64, (NodeId, u64)>,
     last_host_call: u64,
@@ -103,7 +111,7 @@ pub struct Core {
 }
 
 /// What a save is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum Write {
     /// Before a caller hears that its run waits.
     Held,
@@ -141,7 +149,7 @@ impl Core {
             conversation: Conversation::new(),
             plan: None,
             queue: Queue::default(),
-            operator: BTreeMap::new(),
+            operator: Operator::default(),
             host_calls: BTreeMap::new(),
             last_host_call: 0,
             drain: None,
@@ -191,7 +199,7 @@ impl Core {
         let now = self.now.mono;
         for node in self.timers.due(now) {
             match node {
-                NodeId::OPERATOR => self.tick_operator(out),
+                NodeId::OPERATOR => self.give_up_awaits(node, out),
                 _ => self.tick_run(node, out),
             }
         }
@@ -303,6 +311,10 @@ impl Machine for Core {
         let orphans = self.orphans_at.map(|at| Deadline { at, why: "orphans" });
         let own = [self.conversation_due(), self.drain_due(), self.queue_due()];
         [runs, orphans].into_iter().chain(own).flatten().min_by_key(|d| d.at)
+    }
+
+    fn checkpoint(&self) -> Result<Vec<u8>, String> {
+        Core::checkpoint(self).map_err(|error| error.to_string())
     }
 
     fn snapshot(&self) -> Option<Snapshot> {

@@ -9,11 +9,12 @@ use crate::machine::Deadline;
 use crate::note::Level;
 use crate::record::Status;
 use crate::run::process::Process;
+use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 /// Who waits, best first.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Queue(BTreeSet<(Reverse<Priority>, NodeId)>);
 
 impl Queue {

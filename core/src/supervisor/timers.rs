@@ -2,10 +2,11 @@
 
 use crate::id::NodeId;
 use crate::time::Instant;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// When each run wants a tick.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Timers {
     by_node: BTreeMap<NodeId, Instant>,
     by_time: BTreeSet<(Instant, NodeId)>,

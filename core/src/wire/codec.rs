@@ -3,7 +3,7 @@
 use super::cbor::{self, Body};
 use super::message::{Down, Up, VERSION};
 use crate::limits;
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 
 /// Bytes of the length before a frame's body.
 pub(super) const PREFIX_BYTES: usize = 4;
@@ -80,7 +80,7 @@ messages! { Up:
 }
 
 /// Numbers and frames the messages of one direction of one channel.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Encoder {
     next: u64,
 }

@@ -9,7 +9,7 @@ use super::message::{Down, Up};
 use crate::error::ProtocolError;
 use crate::limits;
 use crate::preview::preview;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -49,7 +49,7 @@ pub enum Decoded<M> {
 }
 
 /// What a newer peer sent that this version does not know (S2.3).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Ignored {
     /// Frames of unknown types.
     pub types: u64,
@@ -70,6 +70,30 @@ pub fn spawn_version(frame: &[u8]) -> Option<[u16; 2]> {
     let (frame_type, body) = open(body, &mut Scanner::default(), 1).ok()?;
     let (Versioned { v }, _ignored) = body.read().ok()?;
     (frame_type == "spawn").then_some(v)
+}
+
+/// What a whole frame to a child says, whatever its number; `None` when it is no such frame. For those who look at a
+/// conversation and take no part in it.
+pub fn down_of(frame: &[u8]) -> Option<Down> {
+    let (length, after) = split_prefix(frame)?;
+    let body = after.get(..length).filter(|_| (1..=limits::FRAME_BYTES).contains(&length))?;
+    let marks = Scanner::default().scan(body).ok()?;
+    let read = Down::read(frame_type(body, marks).ok()?, Body::new(body, marks.longest_key))?;
+    read.ok().map(|(message, _ignored)| message)
+}
+
+impl<M> Clone for Decoder<M> {
+    fn clone(&self) -> Decoder<M> {
+        Decoder {
+            buffer: self.buffer[self.at..].to_vec(),
+            at: 0,
+            due: self.due,
+            ignored: self.ignored,
+            failed: self.failed,
+            scanner: Scanner::default(),
+            messages: PhantomData,
+        }
+    }
 }
 
 impl<M: Message> Default for Decoder<M> {
@@ -175,6 +199,31 @@ impl<M: Message> Decoder<M> {
     #[cold]
     fn error(&self, what: &str) -> ProtocolError {
         ProtocolError(preview(format!("frame {}: {what}", self.due), limits::PROTOCOL_ERROR_BYTES))
+    }
+}
+
+/// A decoder between two pushes, as it is written into a checkpoint.
+#[derive(Serialize, Deserialize)]
+#[serde(rename = "Decoder")]
+struct Paused<B> {
+    waiting: B,
+    due: u64,
+    ignored: Ignored,
+    failed: bool,
+}
+
+impl<M> Serialize for Decoder<M> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let waiting = serde_bytes::Bytes::new(&self.buffer[self.at..]);
+        Paused { waiting, due: self.due, ignored: self.ignored, failed: self.failed }.serialize(serializer)
+    }
+}
+
+impl<'de, M: Message> Deserialize<'de> for Decoder<M> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Decoder<M>, D::Error> {
+        let Paused { waiting, due, ignored, failed } =
+            Paused::<serde_bytes::ByteBuf>::deserialize(deserializer)?;
+        Ok(Decoder { buffer: waiting.into_vec(), due, ignored, failed, ..Decoder::new() })
     }
 }
 

@@ -14,7 +14,7 @@ pub const VERSION: [u16; 2] = [1, 0];
 pub const FINISH_TOOL: &str = "finish";
 
 /// Supervisor to child.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Down {
     /// First and once: all that the child is given (S3.1).
     Spawn(Box<Spawn>),

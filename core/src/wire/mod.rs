@@ -11,13 +11,14 @@ mod frame;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
 pub mod message;
+mod values;
 
 pub use cbor::Body;
 pub use codec::{Encoder, Message, TooLarge, check_version};
-pub use frame::{Decoded, Decoder, DownDecoder, Ignored, UpDecoder, spawn_version};
+pub use frame::{Decoded, Decoder, DownDecoder, Ignored, UpDecoder, down_of, spawn_version};
 pub use message::{Down, Up};
 
 #[cfg(test)]
 mod page;
-#[cfg(test)]
+#[cfg(any(test, feature = "fuzzing"))]
 mod samples;

@@ -2,7 +2,7 @@
 //!
 //! Called by the reactor, implemented by the binary, embedders and tests. Nothing here may wait.
 
-use agentd_core::action::HostCall;
+use agentd_core::action::{Action, HostCall};
 use agentd_core::bytes::Json;
 use agentd_core::event::Event;
 use agentd_core::note::Note;
@@ -15,6 +15,17 @@ use agentd_core::wire::message;
 pub trait Outside {
     /// Every event, before the core gets it: for the journal.
     fn observe(&mut self, now: Now, event: &Event);
+
+    /// What the core answered to the event that was observed last, before any of it is performed: for the journal.
+    fn decided(&mut self, _now: Now, _actions: &[Action]) {}
+
+    /// Whether the core's whole state is wanted before it gets the next event.
+    fn wants_checkpoint(&self) -> bool {
+        false
+    }
+
+    /// The state that was wanted, or why there is none.
+    fn checkpointed(&mut self, _now: Now, _state: Result<Vec<u8>, String>) {}
 
     /// Why the core did something: for the log.
     fn note(&mut self, now: Now, note: Note);

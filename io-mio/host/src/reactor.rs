@@ -209,9 +209,13 @@ impl<'a, M: Machine + ?Sized, O: Outside> Reactor<'a, M, O> {
 
     /// Tells the core one event and performs all that it answers.
     fn tell(&mut self, now: Now, event: Event, ears: &mut impl Ears) -> Option<Ended> {
+        if self.outside.wants_checkpoint() {
+            self.outside.checkpointed(now, self.machine.checkpoint());
+        }
         self.outside.observe(now, &event);
         let mut actions = std::mem::take(&mut self.actions);
         self.machine.handle(now, event, &mut actions);
+        self.outside.decided(now, &actions);
         let mut ended = None;
         for action in actions.drain(..) {
             if let Action::Exit { interrupted, leaked, usage, costliest } = action {

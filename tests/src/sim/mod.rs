@@ -8,6 +8,7 @@
 mod agenda;
 pub mod draw;
 pub mod exhaustive;
+pub mod fuzzing;
 mod kernel;
 mod oracle;
 pub mod plan;

@@ -1,6 +1,7 @@
 //! The documented example, as a user runs it.
 
-use agentd::journal::Reader;
+use agentd::journal::{Reader, Recording};
+use agentd::replay::{Story, Who, replay};
 use agentd_tests::kit::Subtree;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -48,6 +49,9 @@ fn a_journal_that_is_configured_is_written() {
     assert!(!config.one_shot, "what the core was made of, not what the file says");
     let kept = journal.collect::<Result<Vec<_>, _>>().expect("whole to its end");
     assert!(kept.len() > 20, "{}", kept.len());
+    let mut story = Story::of(Who::Root);
+    let verdict = replay(&Recording::open(&home.path().join("flight")).expect("a journal"), &mut story);
+    assert!(verdict.is_same() && !verdict.unanswered, "it is decided again: {verdict:?}");
 
     std::fs::write(home.path().join("agentd.yaml"), text.replace("flight", "nowhere/flight"))
         .expect("a file");

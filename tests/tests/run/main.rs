@@ -10,6 +10,7 @@ mod kills;
 mod liveness;
 mod parallel;
 mod providers;
+mod recorded;
 mod secrets;
 mod slots;
 mod stage;

@@ -77,6 +77,7 @@ fn a_secret_is_seen_by_its_server_and_by_nobody_else() {
     let journal = fs::read(&journal).expect("a journal");
     assert!(!holds_a_canary(&journal), "the journal holds a secret");
     assert!(journal.windows(8).any(|window| window == b"fake.log"), "it is the journal of this run");
+    crate::recorded::decides_the_same(&folder.path().join("journal"));
 }
 
 #[test]

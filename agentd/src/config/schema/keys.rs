@@ -280,7 +280,8 @@ const LIFECYCLE: &[Key] = &[
         "journal",
         OffOrPath,
         "off",
-        "A file that every event is recorded in: 0600, 256 MiB, four older ones are kept.",
+        "A file that every event and every decision is recorded in, for `agentd replay`: 0600, 256 MiB, four older ones \
+         are kept.",
     ),
 ];
 

@@ -7,14 +7,13 @@ use super::keywords::kind;
 use super::pattern::Pattern;
 use super::{Node, NodeId, NumberRule, ObjectRule, Rule, TextRule};
 use crate::json::preview;
-use crate::limits::{OUTPUT_SCHEMA_ERRORS, OUTPUT_SCHEMA_NESTING, OUTPUT_SCHEMA_STEPS, PREVIEW_BYTES};
+use crate::limits::{OUTPUT_SCHEMA_ERRORS, OUTPUT_SCHEMA_NESTING, PREVIEW_BYTES};
 use serde_json::{Number, Value};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-pub(super) fn check(nodes: &[Node], value: &Value) -> Result<(), Vec<String>> {
-    let mut walk =
-        Walk { nodes, steps: OUTPUT_SCHEMA_STEPS, nesting: 0, path: Vec::new(), told: Some(Vec::new()) };
+pub(super) fn check(nodes: &[Node], value: &Value, steps: u64) -> Result<(), Vec<String>> {
+    let mut walk = Walk { nodes, steps, nesting: 0, path: Vec::new(), told: Some(Vec::new()) };
     match walk.fits(0, value) {
         Ok(true) => Ok(()),
         Ok(false) => Err(walk.told.unwrap_or_default()),

@@ -58,7 +58,13 @@ impl Schema {
     /// What does not fit, the first few of it, each as path and sentence, bounded. A value that would take too long
     /// to hold against this schema does not fit either.
     pub fn check(&self, value: &Value) -> Result<(), Vec<String>> {
-        check::check(&self.nodes, value)
+        check::check(&self.nodes, value, limits::OUTPUT_SCHEMA_STEPS)
+    }
+
+    /// As [`Schema::check`], with another bound on the work.
+    #[cfg(any(test, feature = "fuzzing"))]
+    pub(super) fn check_within(&self, value: &Value, steps: u64) -> Result<(), Vec<String>> {
+        check::check(&self.nodes, value, steps)
     }
 }
 

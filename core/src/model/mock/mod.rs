@@ -58,7 +58,12 @@ impl Playbook {
 
     /// Reads a playbook from a value, as a YAML reader gives it.
     pub fn from_value(value: &serde_json::Value) -> Result<Playbook, PlaybookError> {
-        let (engine, rules, problems) = read::playbook(value);
+        Playbook::with_fuel(value, template::FUEL)
+    }
+
+    /// As [`Playbook::from_value`], with another bound on the work of one template.
+    pub(super) fn with_fuel(value: &serde_json::Value, fuel: u64) -> Result<Playbook, PlaybookError> {
+        let (engine, rules, problems) = read::playbook(value, fuel);
         if problems.is_empty() { Ok(Playbook { engine, rules }) } else { Err(PlaybookError { problems }) }
     }
 

@@ -17,9 +17,12 @@ use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 
 /// Reads everything; a playbook with problems is not to be used.
-pub(super) fn playbook(value: &Value) -> (Engine, Vec<Rule>, Vec<Problem>) {
-    let mut reader =
-        Reader { engine: Engine::new(), problems: Vec::new(), known: VARIABLES.map(str::to_owned).into() };
+pub(super) fn playbook(value: &Value, fuel: u64) -> (Engine, Vec<Rule>, Vec<Problem>) {
+    let mut reader = Reader {
+        engine: Engine::new(fuel),
+        problems: Vec::new(),
+        known: VARIABLES.map(str::to_owned).into(),
+    };
     let rules = reader.rules(value);
     (reader.engine, rules, reader.problems)
 }

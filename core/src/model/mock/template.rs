@@ -12,7 +12,7 @@ use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior, Va
 use std::collections::BTreeSet;
 
 /// Work of one template: about an instruction or 64 bytes each. A template that needs more fails.
-const FUEL: u64 = 4_000_000;
+pub(super) const FUEL: u64 = 4_000_000;
 
 /// Bytes of an error message from a template at most.
 const MESSAGE_BYTES: usize = 500;
@@ -44,10 +44,11 @@ impl Expression {
 }
 
 impl Engine {
-    pub(super) fn new() -> Engine {
+    /// Templates do this much work at most; see [`FUEL`].
+    pub(super) fn new(fuel: u64) -> Engine {
         let mut env = Environment::new();
         env.set_undefined_behavior(UndefinedBehavior::Strict);
-        env.set_fuel(Some(FUEL));
+        env.set_fuel(Some(fuel));
         env.set_debug(true);
         // The default goes by the template's name, and a path such as `args.json` is no file.
         env.set_auto_escape_callback(|_| AutoEscape::None);

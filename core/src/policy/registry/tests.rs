@@ -1,4 +1,5 @@
 use super::*;
+use crate::model::WireNames;
 use crate::wire::message::{Files, Transport};
 use proptest::prelude::*;
 
@@ -155,5 +156,29 @@ proptest! {
             prop_assert!(!is_taken(&name.name, &BTreeSet::new()), "{:?}", name);
         }
         prop_assert_eq!(names(&list, &offered, &found.names).names, found.names);
+    }
+
+    /// Whatever servers call their tools: each that is let through has one name or a sentence on why it has none, and
+    /// the way back from a provider's wire over the registry ends at the tool it began at.
+    #[test]
+    fn names_lead_back_to_their_tools(
+        servers in proptest::collection::btree_map("[a-z.]{1,2}|[a-z0-9_-]{60,70}|\\PC{1,4}", (proptest::option::of("[a-z.]{1,3}|\\PC{1,3}"), proptest::collection::vec("[a-c._/]{1,3}|\\PC{0,8}|[xé]{250,260}", 0..8)), 0..5),
+        own in proptest::sample::subsequence(vec!["subagent.run", "plan.set", "status", "finish"], 0..4),
+    ) {
+        let list: Vec<Server> = servers.iter().map(|(n, (ns, _))| server(n, ns.as_deref())).collect();
+        let offered: BTreeMap<String, Vec<String>> =
+            servers.iter().map(|(n, (_, tools))| (n.clone(), tools.clone())).collect();
+        let found = names(&list, &offered, &[]);
+        let tools: BTreeSet<(&str, &str)> =
+            offered.iter().flat_map(|(s, tools)| tools.iter().map(move |t| (s.as_str(), t.as_str()))).collect();
+        prop_assert_eq!(found.names.len() + found.unusable.len(), tools.len());
+        let wire = WireNames::new(own.iter().copied().chain(found.names.iter().map(|name| name.name.as_str())));
+        for name in &found.names {
+            prop_assert!(tools.contains(&(name.server.as_str(), name.tool.as_str())));
+            let spoken = wire.wire(&name.name).expect("every registry name has one");
+            prop_assert!(spoken.len() <= 64 && spoken.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-".contains(&b)));
+            let back = wire.registry(spoken).and_then(|registry| found.find(registry));
+            prop_assert_eq!(back, Some(name));
+        }
     }
 }

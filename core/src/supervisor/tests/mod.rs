@@ -2,6 +2,7 @@
 //! are the simulator's; here each rule is looked at once, at its bound.
 
 mod admission;
+mod checkpoints;
 mod drain;
 mod endings;
 mod host_tools;
@@ -10,6 +11,7 @@ mod lifecycle;
 mod models;
 mod operator;
 mod queue;
+mod sums;
 mod turns;
 mod waits;
 mod warm;

@@ -49,9 +49,7 @@ impl Core {
         if let Some(value) = self.final_object(target) {
             self.answer_json(node, id, false, value, out);
         } else {
-            if let Some(requests) = self.requests_mut(node) {
-                requests.insert(id, Request::Kill { node: target });
-            }
+            self.open_request(node, id, Request::Kill { node: target });
             if let Some(run) = self.run(target) {
                 run.waiters.push(Waiter { node, request: id });
             }

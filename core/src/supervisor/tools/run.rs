@@ -80,9 +80,7 @@ impl Core {
         if let Some(run) = self.run(child) {
             run.waiters.push(Waiter { node, request: id });
         }
-        if let Some(requests) = self.requests_mut(node) {
-            requests.insert(id, Request::Run { child, sync: mode == Mode::Sync });
-        }
+        self.open_request(node, id, Request::Run { child, sync: mode == Mode::Sync });
         Ok(())
     }
 

@@ -34,9 +34,7 @@ impl Core {
             }
         }
         let until = timeout.map(|t| self.now.mono + t);
-        if let Some(requests) = self.requests_mut(node) {
-            requests.insert(id, Request::Await { nodes, any, single, until });
-        }
+        self.open_request(node, id, Request::Await { nodes, any, single, until });
         // A timeout of zero is over now.
         self.give_up_awaits(node, out);
         Ok(())
@@ -59,9 +57,7 @@ impl Core {
         if let Some(run) = self.run(of) {
             run.waiters.push(Waiter { node, request: id });
         }
-        if let Some(requests) = self.requests_mut(node) {
-            requests.insert(id, Request::Turn { node: of, message, until });
-        }
+        self.open_request(node, id, Request::Turn { node: of, message, until });
         self.tell(node, id, out);
         self.give_up_awaits(node, out);
         Ok(())
@@ -139,11 +135,7 @@ impl Core {
 
     /// Awaits of this run whose time is up.
     pub(in crate::supervisor) fn give_up_awaits(&mut self, node: NodeId, out: &mut Actions) {
-        let now = self.now.mono;
-        let Some(requests) = self.requests(node) else { return };
-        let over = requests.iter().filter(|(_, request)| request.due().is_some_and(|at| at <= now));
-        let over: Vec<u64> = over.map(|(id, _)| *id).collect();
-        for request in over {
+        for request in self.overdue(node) {
             let asked = self.asked_by(Waiter { node, request });
             if let Some(Request::Turn { node: of, message, .. }) = asked {
                 let (of, message) = (*of, *message);

@@ -2,17 +2,30 @@
 //! going wrong at once; and towards plainness often enough that the plain way is walked too. Which kinds of trouble
 //! there are at all is drawn first.
 
+mod choices;
 mod faults;
 mod scripts;
 mod swarm;
 
 use super::plan::{Knobs, Plan};
 use agentd_core::rng::Rng;
+use choices::Choices;
 use swarm::{Swarm, Trouble};
 
 /// The plan that a seed means.
 pub fn plan(seed: u64) -> Plan {
-    let mut rng = Rng::new(seed);
+    plan_by(Choices::Seed(Rng::new(seed)), seed)
+}
+
+/// The plan that bytes mean: the first two are the seed of the world's jitter, each other one decides one choice of the
+/// drawing. So any bytes are a plan that a seed could have drawn, and a small change of them is a small change of it.
+pub fn plan_of_bytes(bytes: &[u8]) -> Plan {
+    let (seed, choices) = bytes.split_at(bytes.len().min(2));
+    let seed = seed.iter().fold(0, |seed, byte| seed * 256 + u64::from(*byte));
+    plan_by(Choices::Bytes(choices.iter().copied().collect()), seed)
+}
+
+fn plan_by(mut rng: Choices, seed: u64) -> Plan {
     let swarm = Swarm::draw(&mut rng);
     let mut d = Draw { rng, swarm, warm: false };
     // How much goes wrong in this life: calm, rough or wild.
@@ -31,7 +44,7 @@ pub fn plan(seed: u64) -> Plan {
 }
 
 struct Draw {
-    rng: Rng,
+    rng: Choices,
     swarm: Swarm,
     /// Warm runs, and what is said to them, come up.
     warm: bool,

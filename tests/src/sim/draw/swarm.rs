@@ -1,7 +1,7 @@
 //! Which kinds of trouble there are at all in a life. A life in which everything goes a little wrong hides what only
 //! happens where one thing goes wrong often, or where another does not; so each life leaves kinds out (swarm testing).
 
-use agentd_core::rng::Rng;
+use super::choices::Choices;
 
 /// A kind of trouble.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,8 +60,9 @@ pub(super) struct Swarm(u64);
 
 impl Swarm {
     /// Half of all kinds, any half; at times all.
-    pub(super) fn draw(rng: &mut Rng) -> Swarm {
-        let half = rng.next_u64();
+    pub(super) fn draw(rng: &mut Choices) -> Swarm {
+        // A byte at a time, so that bytes can be given for it.
+        let half = (0..3).fold(0, |bits, _| bits << 8 | rng.below(256));
         Swarm(if rng.below(8) == 0 { u64::MAX } else { half })
     }
 

@@ -3,7 +3,7 @@
 
 use super::answers::holds_token;
 use super::bounds::Bounds;
-use super::facts::{Facts, Intent, Node, Run, name};
+use super::facts::{Facts, Intent, Node, OperatorCall, Run, name};
 use super::turns::is_turns;
 use super::{Misdeed, Verdict, unless};
 use crate::sim::program::token_of;
@@ -48,14 +48,23 @@ fn first(facts: &Facts, record: &Record) -> Verdict {
         Role::Worker => unless(record.depth == 0, DEPTH, || format!("the worker has depth {}", record.depth)),
         Role::Subagent => {
             let parent = record.parent.and_then(|id| facts.runs.get(&id));
-            let Some(parent) = parent else {
-                return Err((DEPTH, format!("{} has no parent", name(record))));
+            let above = match parent {
+                Some(parent) => parent.record.depth,
+                None if record.parent.is_none() && operator_asked(facts) => 0,
+                None => return Err((DEPTH, format!("{} has no parent", name(record)))),
             };
-            unless(record.depth == parent.record.depth + 1, DEPTH, || {
-                format!("{} has depth {} below depth {}", name(record), record.depth, parent.record.depth)
+            unless(record.depth == above + 1, DEPTH, || {
+                format!("{} has depth {} below depth {above}", name(record), record.depth)
             })
         }
     }
+}
+
+/// Whether an operator has asked for more runs than there are without a parent.
+fn operator_asked(facts: &Facts) -> bool {
+    let asked = facts.operator_calls.values().filter(|call| call.tool == "subagent.run").count();
+    let theirs = |run: &&Run| run.record.role == Role::Subagent && run.record.parent.is_none();
+    facts.runs.values().filter(theirs).count() < asked
 }
 
 /// Nothing changes a terminal record, and nothing changes who a run is.
@@ -185,7 +194,9 @@ fn orphaned(facts: &Facts, record: &Record) -> bool {
         }
         parent = run.record.parent.and_then(|id| facts.runs.get(&id));
     }
-    false
+    // An operator who waited for its run has hung up.
+    let gone = |call: &OperatorCall| call.tool == "subagent.run" && call.hung_up;
+    record.parent.is_none() && record.mode == Mode::Sync && facts.operator_calls.values().any(gone)
 }
 
 /// What makes a run fail without a word of its own.

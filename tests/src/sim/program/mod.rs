@@ -306,7 +306,9 @@ impl Program {
         if self.gate.as_ref().is_some_and(|gate| self.open_gates.contains(gate)) {
             self.gate = None;
         }
-        self.collecting || self.paused || self.gate.is_some() || self.is_at_rest()
+        // Asked for what it has, it waits at no gate.
+        let gated = self.gate.is_some() && !self.turns.finish;
+        self.collecting || self.paused || gated || self.is_at_rest()
     }
 
     fn perform(&mut self, now: Instant, deeds: &mut Vec<Deed>) {

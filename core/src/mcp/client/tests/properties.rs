@@ -1,7 +1,7 @@
 //! What holds for any bytes in any pieces and any order of what happens.
 use super::*;
+use crate::mcp::fuzzing::Books;
 use proptest::prelude::*;
-use std::collections::BTreeMap;
 
 /// Lines a server might send, most of them near to something that matters.
 fn line() -> impl Strategy<Value = Vec<u8>> {
@@ -53,35 +53,6 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Keys asked and answered so far, and what else may happen only once.
-#[derive(Default)]
-struct Books {
-    asked: BTreeMap<u64, u32>,
-    answered: BTreeMap<u64, u32>,
-    started: u32,
-    closes: u32,
-}
-
-impl Books {
-    fn is_open(&self, key: u64) -> bool {
-        self.asked.get(&key).unwrap_or(&0) > self.answered.get(&key).unwrap_or(&0)
-    }
-
-    fn enter(&mut self, output: Output) {
-        match output {
-            Output::CallDone { key, .. } => {
-                assert!(self.is_open(key), "key {key} was answered unasked");
-                *self.answered.entry(key).or_default() += 1;
-            }
-            Output::Ready { .. } | Output::Failed { .. } => self.started += 1,
-            Output::Close { .. } => self.closes += 1,
-            Output::Progress { key } => assert!(self.is_open(key)),
-            Output::Send(_) => assert_eq!(self.closes, 0, "nothing is sent after a close"),
-            Output::Log { .. } => {}
-        }
-    }
-}
-
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
@@ -122,14 +93,14 @@ proptest! {
     ) {
         let mut client = if started { ready() } else { fresh() };
         let mut now = 10;
-        let mut books = Books { started: u32::from(started), ..Books::default() };
+        let mut books = Books::of(started);
         for step in steps.into_iter().chain([Step::Closed]) {
             match step {
                 Step::Bytes(bytes) => client.received(at(now), &bytes),
                 // A key that is open may not be used again; the driver never does.
                 Step::Call(key) if books.is_open(key) => {}
                 Step::Call(key) => {
-                    *books.asked.entry(key).or_default() += 1;
+                    books.ask(key);
                     call(&mut client, now, key);
                 }
                 Step::Cancel(key) => client.cancel(key, "why"),
@@ -141,12 +112,10 @@ proptest! {
                 Step::Closed => client.closed("over"),
             }
             for output in drain(&mut client) {
-                books.enter(output);
+                books.enter(&output);
             }
         }
-        prop_assert_eq!(books.asked, books.answered);
-        prop_assert_eq!(books.started, 1, "exactly one of ready and failed");
-        prop_assert!(books.closes <= 1);
+        books.close();
         prop_assert_eq!(client.poll_timeout(), None);
     }
 }

@@ -1,0 +1,205 @@
+//! `agentd replay`: a journal lived through again, for people and for programs. Owns what is printed and the exit
+//! code: 0 when every action is as recorded, 1 when one is not or the journal is damaged, 2 when there is none.
+
+use super::{ReplayArgs, exit};
+use crate::journal::Recording;
+use crate::replay::{self, Audience, Cast, Line, Step, Story, Verdict, speech, words};
+use agentd_core::supervisor::Core;
+use agentd_core::time::Instant;
+use agentd_core::wire::Up;
+use serde_json::{Value, json};
+use std::io::{self, BufWriter, ErrorKind, Write};
+
+/// Replays a journal.
+pub(super) fn replay(args: &ReplayArgs) -> u8 {
+    let recording = match Recording::open(&args.file) {
+        Ok(recording) => recording,
+        Err(error) => {
+            eprintln!("agentd: {error}");
+            return exit::USAGE;
+        }
+    };
+    let mut out = BufWriter::new(io::stdout().lock());
+    let printed = match args.explain {
+        Some(who) => explain(&recording, Story::of(who), args, &mut out),
+        None => decisions(&recording, args, &mut out),
+    };
+    match printed.and_then(|code| out.flush().map(|()| code)) {
+        Ok(code) => code,
+        // Whoever closed the pipe has read what he wanted.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => exit::COMPLETED,
+        Err(error) => {
+            eprintln!("agentd: the replay could not be written to stdout: {error}");
+            exit::FAILED
+        }
+    }
+}
+
+fn decisions(recording: &Recording, args: &ReplayArgs, out: &mut impl Write) -> io::Result<u8> {
+    if !args.json {
+        beginning(recording, out)?;
+    }
+    let mut printer = Printer { args, cast: Cast::default(), out, failed: None };
+    let verdict = replay::replay(recording, &mut printer);
+    let Printer { cast, failed, .. } = printer;
+    if let Some(error) = failed {
+        return Err(error);
+    }
+    ending(recording, &verdict, &cast, args.json, out)
+}
+
+fn explain(
+    recording: &Recording,
+    mut story: Story,
+    args: &ReplayArgs,
+    out: &mut impl Write,
+) -> io::Result<u8> {
+    let verdict = replay::replay(recording, &mut story);
+    if story.lines().is_empty() {
+        eprintln!("agentd: there is no such run in this journal; there are {}", story.known().join(", "));
+        return Ok(exit::USAGE);
+    }
+    if args.json {
+        for line in story.lines() {
+            writeln!(out, "{}", json!({ "at_ms": line.at_ms, "event": line.event, "text": line.text }))?;
+        }
+    } else {
+        beginning(recording, out)?;
+        let mut before = None;
+        for Line { at_ms, text, .. } in story.lines() {
+            let at = words::time(Instant::from_millis(*at_ms));
+            let shown = if before == Some(*at_ms) { "" } else { at.as_str() };
+            writeln!(out, "{shown:>11}  {text}")?;
+            before = Some(*at_ms);
+        }
+        if let Some(open) = story.open_end() {
+            writeln!(out, "{:>11}  {open}", "")?;
+        }
+    }
+    // What cannot be relied upon is said beside the story, not in it.
+    for line in trouble(recording, &verdict, &Cast::default()) {
+        eprintln!("{line}");
+    }
+    Ok(code(&verdict))
+}
+
+/// Which journal it is.
+fn beginning(recording: &Recording, out: &mut impl Write) -> io::Result<()> {
+    let header = recording.header();
+    let files: Vec<String> = recording.files().iter().map(|file| file.display().to_string()).collect();
+    writeln!(out, "{}: of agentd {}, begun {}", files.join(", "), header.agentd, header.began())?;
+    if header.segment > 0 {
+        writeln!(out, "the oldest kept file begins after event {}", header.events)?;
+    }
+    Ok(())
+}
+
+/// What the replay came to.
+fn ending(
+    recording: &Recording,
+    verdict: &Verdict,
+    cast: &Cast,
+    json: bool,
+    out: &mut impl Write,
+) -> io::Result<u8> {
+    let trouble = trouble(recording, verdict, cast);
+    if json {
+        let end = json!({
+            "end": if verdict.is_same() { "same" } else { "not_same" },
+            "events": verdict.events,
+            "actions": verdict.same,
+            "said": trouble,
+        });
+        writeln!(out, "{end}")?;
+    } else {
+        trouble.iter().try_for_each(|line| writeln!(out, "{line}"))?;
+        let (events, actions) = (verdict.events, verdict.same);
+        let same =
+            if verdict.is_same() { "every action is as recorded" } else { "not every action is as recorded" };
+        writeln!(out, "{events} events, {actions} actions compared: {same}")?;
+    }
+    Ok(code(verdict))
+}
+
+fn code(verdict: &Verdict) -> u8 {
+    if verdict.is_same() { exit::COMPLETED } else { exit::FAILED }
+}
+
+/// All that a reader has to know of the journal besides its events.
+fn trouble(recording: &Recording, verdict: &Verdict, cast: &Cast) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (file, why) in &verdict.damaged {
+        lines.push(format!("{}: {why}; what follows in it is lost", file.display()));
+    }
+    if let Some((file, why)) = &verdict.torn {
+        lines.push(format!(
+            "{}: {why}, as after a crash; everything before that was replayed",
+            file.display()
+        ));
+    }
+    if verdict.unanswered {
+        lines.push(
+            "the last event has no recorded answer: the daemon ended before it could be written".to_owned(),
+        );
+    }
+    if let Some(difference) = &verdict.difference {
+        lines.extend(words::difference(difference, cast));
+        let (theirs, ours) = (&recording.header().agentd, env!("CARGO_PKG_VERSION"));
+        if !recording.header().is_of_this_version() {
+            lines.push(format!(
+                "the journal is of agentd {theirs} and this is {ours}: another version may decide otherwise, so a difference is to be expected; replay it with {theirs}"
+            ));
+        }
+    }
+    lines
+}
+
+/// Prints each decision as it is made again.
+struct Printer<'a, W> {
+    args: &'a ReplayArgs,
+    cast: Cast,
+    out: &'a mut W,
+    failed: Option<io::Error>,
+}
+
+impl<W: Write> Printer<'_, W> {
+    fn print(&mut self, step: &Step<'_>, heard: &[String]) -> io::Result<()> {
+        let event = words::event(step, heard, &self.cast);
+        let actions: Vec<String> =
+            step.actions.iter().map(|action| words::action(action, &self.cast)).collect();
+        if self.args.json {
+            let wall = step.now.wall.to_string();
+            let at_ms = step.now.mono.millis();
+            let actions: Vec<Value> = actions.into_iter().map(Value::from).collect();
+            let line =
+                json!({ "n": step.number, "at_ms": at_ms, "ts": wall, "event": event, "actions": actions });
+            return writeln!(self.out, "{line}");
+        }
+        writeln!(self.out, "#{} {} {event}", step.number, words::time(step.now.mono))?;
+        actions.iter().try_for_each(|action| writeln!(self.out, "      {action}"))
+    }
+}
+
+impl<W: Write> Audience for Printer<'_, W> {
+    fn begins(&mut self, _header: &crate::journal::Header, core: &Core) {
+        self.cast.begin(core);
+    }
+
+    fn step(&mut self, step: &Step<'_>) -> bool {
+        self.cast.learn(step.actions);
+        let heard: Vec<String> = self
+            .cast
+            .hear(step.event)
+            .into_iter()
+            .map(|message: Result<Up, _>| match message {
+                Ok(message) => speech::up(&message),
+                Err(error) => format!("something that breaks the protocol: {error}"),
+            })
+            .collect();
+        let wanted = step.number >= self.args.from && self.args.to.is_none_or(|to| step.number <= to);
+        if wanted && !self.args.quiet {
+            self.failed = self.print(step, &heard).err();
+        }
+        self.failed.is_none()
+    }
+}

@@ -1,0 +1,45 @@
+//! What is left out wherever a configuration or a spawn payload is written down: the values of servers' variables, of
+//! models' keys and of headers. They are references as a rule, but an embedder may have put values in their place.
+//!
+//! A filler of the same length stands in for each: a frame is as long with it as without, so every bound that counts
+//! bytes gives the same verdict in a replay. Called by the core's checkpoints and by the flight recorder.
+
+use super::message::{Dialect, Model, Server, Spawn, Transport};
+
+/// Stands in for one byte of a value.
+const FILLER: &str = "*";
+
+impl Spawn {
+    /// Leaves the values out.
+    pub fn leave_out_values(&mut self) {
+        self.servers.iter_mut().for_each(Server::leave_out_values);
+        self.model.leave_out_values();
+    }
+}
+
+impl Server {
+    /// Leaves the values of its variables out.
+    pub fn leave_out_values(&mut self) {
+        match &mut self.transport {
+            Transport::Stdio(stdio) => stdio.env.values_mut().for_each(leave_out),
+            Transport::Files(_) => {}
+        }
+    }
+}
+
+impl Model {
+    /// Leaves its keys and the values of its headers out.
+    pub fn leave_out_values(&mut self) {
+        match &mut self.dialect {
+            Dialect::Mock(_) => {}
+            Dialect::Openai(remote) | Dialect::Anthropic(remote) => {
+                let tokens = remote.endpoints.iter_mut().filter_map(|endpoint| endpoint.token.as_mut());
+                tokens.chain(remote.headers.values_mut()).for_each(leave_out);
+            }
+        }
+    }
+}
+
+fn leave_out(value: &mut String) {
+    *value = FILLER.repeat(value.len());
+}
