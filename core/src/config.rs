@@ -69,6 +69,30 @@ pub struct ModelChoice {
 }
 
 impl Config {
+    /// An agent of this name with this model, and everything else as it is when nothing is said: no servers, every limit
+    /// and duration at its default, and a conversation that goes on until a drain.
+    pub fn of(agent: impl Into<String>, model: Model) -> Config {
+        Config {
+            agent: agent.into(),
+            instruction: String::new(),
+            model: ModelChoice::of(model),
+            models: BTreeMap::new(),
+            one_shot: false,
+            worker_idle: Duration::from_secs(60),
+            wake_on_results: false,
+            servers: Vec::new(),
+            host: Vec::new(),
+            run: RunLimits::default(),
+            subagents: SubagentLimits::default(),
+            defaults: SpawnDefaults::default(),
+            liveness: Liveness::default(),
+            kill: Kill::default(),
+            drain_timeout: Duration::from_secs(25),
+            reap_orphans_always: false,
+            log_level: "info".into(),
+        }
+    }
+
     /// The same without the values of servers' variables, of models' keys and of headers.
     #[must_use]
     pub fn without_values(&self) -> Config {
@@ -103,6 +127,13 @@ pub struct SubagentLimits {
     pub queue: u32,
 }
 
+impl Default for SubagentLimits {
+    fn default() -> SubagentLimits {
+        let rate = Rate { burst: 8, per: Duration::from_secs(2) };
+        SubagentLimits { breadth: 8, total: 64, depth: 1, rate, queue: 0 }
+    }
+}
+
 /// A token bucket: `burst` tokens, `burst` more per `per`, written `8/2s`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rate {
@@ -123,6 +154,13 @@ pub struct SpawnDefaults {
     pub priority: Priority,
     /// Limits that differ from `limits.run`.
     pub limits: LimitOverrides,
+}
+
+impl Default for SpawnDefaults {
+    fn default() -> SpawnDefaults {
+        let limits = LimitOverrides::default();
+        SpawnDefaults { model: None, mode: Mode::Sync, priority: Priority::Normal, limits }
+    }
 }
 
 /// Some of a run's limits; absent ones come from the next wider source.

@@ -2,17 +2,13 @@
 //! worker that stays warm with its servers (S14.1), is cancelled turn by turn (S6.7) and is replaced by one that knows
 //! what was said.
 
-use agentd_core::config::{
-    Config, Kill, Liveness, ModelChoice, Priority, Rate, SpawnDefaults, SubagentLimits,
-};
+use agentd_core::config::Config;
 use agentd_core::event::{Event, SupervisorSignal};
 use agentd_core::note::Note;
 use agentd_core::record::{Record, ResultObject, Status};
 use agentd_core::supervisor::Core;
 use agentd_core::time::{Duration, Instant, Now, Wall};
-use agentd_core::wire::message::{
-    Dialect, FailKind, Mode, Model, RunLimits, Server, Spawn, Stdio, Transport,
-};
+use agentd_core::wire::message::{Dialect, FailKind, Model, Server, Spawn, Stdio, Transport};
 use agentd_core::wire::{Down, Encoder};
 use agentd_host::mailbox::Poster;
 use agentd_host::outside::{Outside, StoreAnswer};
@@ -123,42 +119,7 @@ fn config(rules: Vec<Rule>, log: &Path) -> Config {
         start_timeout_ms: 60_000,
         required: true,
     };
-    Config {
-        agent: "talk".into(),
-        instruction: String::new(),
-        model: ModelChoice::of(playbook),
-        models: [].into(),
-        one_shot: false,
-        worker_idle: Duration::from_secs(60),
-        wake_on_results: false,
-        servers: vec![server],
-        host: Vec::new(),
-        run: RunLimits {
-            steps: 50,
-            tokens: 1_000_000,
-            deadline_ms: 60_000,
-            repeats: 5,
-            tool_result_bytes: 65_536,
-        },
-        subagents: SubagentLimits {
-            breadth: 8,
-            total: 64,
-            depth: 1,
-            rate: Rate { burst: 8, per: Duration::from_secs(2) },
-            queue: 0,
-        },
-        defaults: SpawnDefaults {
-            model: None,
-            mode: Mode::Sync,
-            priority: Priority::Normal,
-            limits: Default::default(),
-        },
-        liveness: Liveness::default(),
-        kill: Kill::default(),
-        drain_timeout: Duration::from_secs(25),
-        reap_orphans_always: false,
-        log_level: "debug".into(),
-    }
+    Config { servers: vec![server], log_level: "debug".into(), ..Config::of("talk", playbook) }
 }
 
 /// Arguments of a server that behaves, and writes down what it hears.

@@ -4,13 +4,13 @@ use super::writer::QUEUE_BYTES;
 use super::*;
 use agentd_core::action::{SpawnFrame, Walls};
 use agentd_core::bytes::Bytes;
-use agentd_core::config::{Kill, Liveness, ModelChoice, Priority, Rate, SpawnDefaults, SubagentLimits};
+use agentd_core::config::ModelChoice;
 use agentd_core::event::{Exit, SupervisorSignal};
 use agentd_core::id::{NodeId, RunId};
 use agentd_core::note::{Level, Note};
 use agentd_core::time::{Instant, Wall};
 use agentd_core::wire::message::{
-    Dialect, Endpoint, Mode, Model, Remote, Role, RunLimits, Server, Spawn, Stdio, Trace, Transport, VERSION,
+    Dialect, Endpoint, Mode, Model, Remote, Role, Server, Spawn, Stdio, Trace, Transport, VERSION,
 };
 use std::collections::BTreeMap;
 use std::fs;
@@ -27,17 +27,8 @@ pub(crate) fn config() -> Config {
         cwd: None,
     };
     Config {
-        agent: "a".into(),
         instruction: "be brief".into(),
-        model: ModelChoice::of(Model {
-            name: "mock".into(),
-            dialect: Dialect::Mock(Bytes::from(vec![b'{', b'}', 0xff])),
-        }),
         models: BTreeMap::from([("far".to_owned(), ModelChoice::of(far()))]),
-        one_shot: true,
-        worker_idle: Duration::from_secs(60),
-        wake_on_results: false,
-        host: Vec::new(),
         servers: vec![Server {
             name: "s".into(),
             ns: None,
@@ -48,25 +39,10 @@ pub(crate) fn config() -> Config {
             start_timeout_ms: 2,
             required: true,
         }],
-        run: RunLimits { steps: 1, tokens: 2, deadline_ms: 3, repeats: 4, tool_result_bytes: 5 },
-        subagents: SubagentLimits {
-            queue: 0,
-            breadth: 1,
-            total: 2,
-            depth: 3,
-            rate: Rate { burst: 4, per: Duration::from_millis(5) },
-        },
-        defaults: SpawnDefaults {
-            model: None,
-            mode: Mode::Sync,
-            priority: Priority::Normal,
-            limits: Default::default(),
-        },
-        liveness: Liveness::default(),
-        kill: Kill::default(),
-        drain_timeout: Duration::from_secs(25),
-        reap_orphans_always: false,
-        log_level: "info".into(),
+        ..Config::of(
+            "a",
+            Model { name: "mock".into(), dialect: Dialect::Mock(Bytes::from(vec![b'{', b'}', 0xff])) },
+        )
     }
 }
 

@@ -4,14 +4,14 @@
 use super::Core;
 use crate::action::{Action, Actions, ChildSignal};
 use crate::bytes::{Bytes, Json};
-use crate::config::{Config, Kill, Liveness, ModelChoice, Priority, Rate, SpawnDefaults, SubagentLimits};
+use crate::config::{Config, Rate, SubagentLimits};
 use crate::event::{Event, Exit, SupervisorSignal};
 use crate::id::NodeId;
 use crate::machine::Machine;
 use crate::note::{Level, names};
 use crate::time::{Duration, Instant, Now, Wall};
 use crate::wire::fuzzing::up_message;
-use crate::wire::message::{Ack, Dialect, Mode, Model, Ready, RunLimits, ToolRequest, Turn, VERSION};
+use crate::wire::message::{Ack, Dialect, Model, Ready, RunLimits, ToolRequest, Turn, VERSION};
 use crate::wire::{Encoder, Up};
 use said::{call, outcome, result, usage};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -293,22 +293,10 @@ fn config(shape: u8) -> Config {
     let tight = shape & 1 != 0;
     let dialect = Dialect::Mock(Bytes::from(b"{}".as_slice()));
     Config {
-        agent: "fuzzed".into(),
-        instruction: String::new(),
-        model: ModelChoice::of(Model { name: "mock".into(), dialect }),
-        models: BTreeMap::new(),
         one_shot: shape & 2 != 0,
         worker_idle: Duration::from_secs(5),
         wake_on_results: shape & 4 != 0,
-        servers: Vec::new(),
-        host: Vec::new(),
-        run: RunLimits {
-            steps: 500,
-            tokens: 2_000_000,
-            deadline_ms: 60_000,
-            repeats: 5,
-            tool_result_bytes: 65_536,
-        },
+        run: RunLimits { deadline_ms: 60_000, ..RunLimits::default() },
         subagents: SubagentLimits {
             breadth: if tight { 2 } else { 8 },
             total: 64,
@@ -316,16 +304,6 @@ fn config(shape: u8) -> Config {
             rate: Rate { burst: if tight { 2 } else { 50 }, per: Duration::from_secs(2) },
             queue: if tight { 2 } else { 0 },
         },
-        defaults: SpawnDefaults {
-            model: None,
-            mode: Mode::Sync,
-            priority: Priority::Normal,
-            limits: Default::default(),
-        },
-        liveness: Liveness::default(),
-        kill: Kill::default(),
-        drain_timeout: Duration::from_secs(25),
-        reap_orphans_always: false,
-        log_level: "info".into(),
+        ..Config::of("fuzzed", Model { name: "mock".into(), dialect })
     }
 }

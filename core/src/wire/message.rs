@@ -321,6 +321,13 @@ pub struct RunLimits {
     pub tool_result_bytes: u64,
 }
 
+impl Default for RunLimits {
+    fn default() -> RunLimits {
+        let (deadline_ms, tool_result_bytes) = (3_600_000, 64 * 1024);
+        RunLimits { steps: 500, tokens: 2_000_000, deadline_ms, repeats: 5, tool_result_bytes }
+    }
+}
+
 /// See [`Down::Ping`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ping {

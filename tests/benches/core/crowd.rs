@@ -3,9 +3,7 @@
 
 use agentd_core::action::{Action, Actions};
 use agentd_core::bytes::{Bytes, Json};
-use agentd_core::config::{
-    Config, Kill, Liveness, ModelChoice, Priority, Rate, SpawnDefaults, SubagentLimits,
-};
+use agentd_core::config::{Config, Liveness, Rate, SpawnDefaults, SubagentLimits};
 use agentd_core::event::Event;
 use agentd_core::id::NodeId;
 use agentd_core::machine::Machine;
@@ -23,40 +21,17 @@ const WORKER: NodeId = NodeId(1);
 pub(crate) fn config(runs: u32) -> Config {
     let mock = Model { name: "mock".into(), dialect: Dialect::Mock(Bytes::default()) };
     Config {
-        agent: "bench".into(),
         instruction: "the agent's own text".into(),
-        model: ModelChoice::of(mock),
-        models: BTreeMap::new(),
         one_shot: true,
-        worker_idle: Duration::from_secs(60),
-        wake_on_results: false,
-        servers: Vec::new(),
-        host: Vec::new(),
-        run: RunLimits {
-            steps: 500,
-            tokens: 1 << 40,
-            deadline_ms: 1 << 40,
-            repeats: 5,
-            tool_result_bytes: 65_536,
-        },
+        run: RunLimits { tokens: 1 << 40, deadline_ms: 1 << 40, ..RunLimits::default() },
         subagents: SubagentLimits {
-            queue: 0,
             breadth: runs,
             total: runs,
-            depth: 1,
             rate: Rate { burst: runs, per: Duration::from_secs(1) },
+            ..SubagentLimits::default()
         },
-        defaults: SpawnDefaults {
-            model: None,
-            mode: Mode::Async,
-            priority: Priority::Normal,
-            limits: Default::default(),
-        },
-        liveness: Liveness::default(),
-        kill: Kill::default(),
-        drain_timeout: Duration::from_secs(25),
-        reap_orphans_always: false,
-        log_level: "info".into(),
+        defaults: SpawnDefaults { mode: Mode::Async, ..SpawnDefaults::default() },
+        ..Config::of("bench", mock)
     }
 }
 

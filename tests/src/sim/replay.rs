@@ -7,15 +7,12 @@ use super::shrink::shrink;
 use super::story::Story;
 use super::world::{Outcome, World};
 use agentd_core::bytes::Bytes;
-use agentd_core::config::{
-    Config, Kill, LimitOverrides, Liveness, ModelChoice, Priority, Rate, SpawnDefaults, SubagentLimits,
-};
+use agentd_core::config::{Config, Kill, Liveness, ModelChoice, Rate, SubagentLimits};
 use agentd_core::machine::Machine;
 use agentd_core::money::{Price, Usd};
 use agentd_core::time::{Duration, Instant, Now};
-use agentd_core::wire::message::{Dialect, Mode, Model, RunLimits};
+use agentd_core::wire::message::{Dialect, Model, RunLimits};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -191,36 +188,18 @@ pub(super) fn price() -> Price {
 pub(crate) fn config(knobs: &Knobs) -> Config {
     let ms = Duration::from_millis;
     let model = Model { name: "sim".into(), dialect: Dialect::Mock(Bytes::from(b"{}".as_slice())) };
-    let run = RunLimits {
-        steps: 500,
-        tokens: 2_000_000,
-        deadline_ms: knobs.deadline_ms,
-        repeats: 5,
-        tool_result_bytes: 65_536,
-    };
     Config {
-        agent: "sim".into(),
-        instruction: String::new(),
-        model: ModelChoice { price: knobs.priced.then(price), ..ModelChoice::of(model) },
-        models: BTreeMap::new(),
+        model: ModelChoice { price: knobs.priced.then(price), ..ModelChoice::of(model.clone()) },
         one_shot: knobs.one_shot,
         worker_idle: ms(knobs.idle_ms),
         wake_on_results: knobs.wake,
-        servers: Vec::new(),
-        host: Vec::new(),
-        run,
+        run: RunLimits { deadline_ms: knobs.deadline_ms, ..RunLimits::default() },
         subagents: SubagentLimits {
             breadth: knobs.breadth,
             total: knobs.total,
             depth: knobs.depth,
             rate: Rate { burst: knobs.burst, per: ms(knobs.refill_ms) },
             queue: knobs.queue,
-        },
-        defaults: SpawnDefaults {
-            model: None,
-            mode: Mode::Sync,
-            priority: Priority::Normal,
-            limits: LimitOverrides::default(),
         },
         liveness: Liveness {
             ping: ms(knobs.ping_ms),
@@ -236,6 +215,6 @@ pub(crate) fn config(knobs: &Knobs) -> Config {
         },
         drain_timeout: ms(knobs.drain_ms),
         reap_orphans_always: knobs.pids.is_multiple_of(8),
-        log_level: "info".into(),
+        ..Config::of("sim", model)
     }
 }

@@ -97,6 +97,8 @@ fn a_drain_refuses_new_spawns_and_lets_the_turn_end() {
 fn a_hangup_is_a_drain() {
     let running = run(&playbook([Rule::worker().after("1h").says("never")]))
         .config("lifecycle: {drain_timeout: 1s}")
+        // These tests may themselves run under nohup.
+        .wrapper(["env", "--default-signal=HUP"])
         .start("go");
     running.wait_for_event("child.ready", |_| true);
     running.signal(Signal::HUP);

@@ -19,13 +19,13 @@ mod warm;
 use super::*;
 use crate::action::ChildSignal;
 use crate::bytes::{Bytes, Json};
-use crate::config::{Kill, Liveness, ModelChoice, Priority, Rate, SpawnDefaults, SubagentLimits};
+use crate::config::{ModelChoice, Rate, SubagentLimits};
 use crate::event::Exit;
 use crate::record::{ResultObject, Status, UsageSum};
 use crate::time::{Duration, Wall};
 use crate::wire::message::{
-    Dialect, Files, LoopEnd, LoopEvidence, Mode, Model, Pong, Ready, RunLimits, RunResult, Server, Spawn,
-    State, ToolRequest, ToolResult, Tools, Transport, Turn, TurnOutcome, Usage, VERSION, WaitingOn,
+    Dialect, Files, LoopEnd, LoopEvidence, Mode, Model, Pong, Ready, RunResult, Server, Spawn, State,
+    ToolRequest, ToolResult, Tools, Transport, Turn, TurnOutcome, Usage, VERSION, WaitingOn,
 };
 use crate::wire::{Decoded, Down, DownDecoder, Encoder, Up};
 use serde_json::{Value, json};
@@ -42,40 +42,15 @@ pub(super) fn config() -> Config {
         required: true,
     };
     Config {
-        agent: "test".into(),
         instruction: "the agent's own text".into(),
-        model: ModelChoice::of(Model { name: "mock".into(), dialect: Dialect::Mock(Bytes::default()) }),
-        models: BTreeMap::new(),
         one_shot: true,
-        worker_idle: Duration::from_secs(60),
-        wake_on_results: false,
         servers: vec![server("files"), server("repo")],
-        host: Vec::new(),
-        run: RunLimits {
-            steps: 500,
-            tokens: 2_000_000,
-            deadline_ms: 3_600_000,
-            repeats: 5,
-            tool_result_bytes: 65_536,
-        },
         subagents: SubagentLimits {
-            queue: 0,
-            breadth: 8,
-            total: 64,
             depth: 2,
             rate: Rate { burst: 100, per: Duration::from_secs(2) },
+            ..SubagentLimits::default()
         },
-        defaults: SpawnDefaults {
-            model: None,
-            mode: Mode::Sync,
-            priority: Priority::Normal,
-            limits: Default::default(),
-        },
-        liveness: Liveness::default(),
-        kill: Kill::default(),
-        drain_timeout: Duration::from_secs(25),
-        reap_orphans_always: false,
-        log_level: "info".into(),
+        ..Config::of("test", Model { name: "mock".into(), dialect: Dialect::Mock(Bytes::default()) })
     }
 }
 

@@ -60,7 +60,8 @@ impl Bounds {
         }
         // The core's own pauses between tries. Two faults may follow upon each other and hit the same record.
         longest[1] = (0..fails).map(|i| (500 << i.min(6)).min(30_000)).sum();
-        longest[0] *= 1 + fails;
+        // And an answer may wait for two of them: that a run was to be, and that it could not be.
+        longest[0] *= 2 + fails;
         let dying = plan.scripts.iter().map(|s| s.nature.dying_ms).max().unwrap_or(0);
         faults += Duration::from_millis(longest.iter().sum::<u64>() + dying);
         let stubborn = plan.scripts.iter().flat_map(|s| s.all_steps()).any(|step| match step {

@@ -82,6 +82,15 @@ subagents: {defaults: {model: small, mode: warm}}
     assert_eq!((config.worker_idle, config.one_shot), (Duration::from_secs(5), true));
 }
 
+/// An embedder that builds its configuration in code gets what a file that says nothing gives.
+#[test]
+fn what_is_not_said_is_the_cores_default() {
+    let Loaded { config, .. } =
+        folder("intelligence: {dialect: openai, model: m}\n").set("OPENAI_API_KEY", "k").load();
+    let built = Config::of(config.agent.clone(), config.model.model.clone());
+    assert_eq!(Config { one_shot: false, ..config }, built);
+}
+
 #[test]
 fn a_connection_has_defaults() {
     let own = |dialect: &str, key: &str| {
