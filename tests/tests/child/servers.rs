@@ -322,7 +322,7 @@ fn a_server_starts_with_clean_signals_whatever_agentd_was_started_with() {
 }
 
 #[test]
-fn the_built_in_file_server_runs_under_a_keeper_with_an_empty_environment() {
+fn the_built_in_file_server_runs_under_a_keeper_and_is_given_its_marker_only() {
     let root = tempfile::tempdir().expect("a folder");
     std::fs::write(root.path().join("one.txt"), "first\nsecond\n").expect("written");
     let rules = json!([
@@ -338,7 +338,7 @@ fn the_built_in_file_server_runs_under_a_keeper_with_an_empty_environment() {
     let below =
         std::fs::read_to_string(format!("/proc/{keeper}/task/{keeper}/children")).expect("its server");
     let server = below.trim();
-    assert_eq!(std::fs::read(format!("/proc/{server}/environ")).expect("readable"), b"");
+    assert_eq!(std::fs::read(format!("/proc/{server}/environ")).expect("readable"), b"AGENTD_FILES=1\0");
     let command = std::fs::read_to_string(format!("/proc/{server}/cmdline")).expect("readable");
     assert!(command.contains("serve-files"), "{command}");
     let server = crate::rig::pidfd(server.parse().expect("one pid"));

@@ -36,7 +36,7 @@ fn what_is_said_during_a_tool_call_is_told_with_the_next_step() {
     rig.send(&steer(2, "second"));
     rig.send(&steer(2, "second once more"));
     rig.send(&answer(id));
-    assert_eq!(rig.completed(), "second / \"an answer\"");
+    assert_eq!(rig.completed(), "second / an answer");
     let acks: Vec<u64> =
         rig.seen.iter().filter_map(|up| if let Up::Ack(ack) = up { Some(ack.id) } else { None }).collect();
     assert_eq!(acks, [1, 2]);
