@@ -104,8 +104,8 @@ impl<T> Agenda<T> {
     }
 
     /// Takes the next thing.
-    pub(crate) fn pop(&mut self) -> Option<(Instant, Stream, T)> {
-        self.items.pop_first().map(|((at, _), (stream, item))| (at, stream, item))
+    pub(crate) fn pop(&mut self) -> Option<(Instant, T)> {
+        self.items.pop_first().map(|((at, _), (_, item))| (at, item))
     }
 
     /// The first thing of every stream that happens no later than `until`, in order.
@@ -117,7 +117,7 @@ impl<T> Agenda<T> {
 
     /// Takes the first thing of one of the streams that come first at the next instant; `luck` says of which, given how
     /// many there are.
-    pub(crate) fn pop_by_luck(&mut self, luck: impl FnOnce(usize) -> usize) -> Option<(Instant, Stream, T)> {
+    pub(crate) fn pop_by_luck(&mut self, luck: impl FnOnce(usize) -> usize) -> Option<(Instant, T)> {
         /// Enough to mix what is learned at once, however much that is.
         const LOOK: usize = 64;
         let first = self.next_at()?;
@@ -128,13 +128,13 @@ impl<T> Agenda<T> {
             }
         }
         let (_, key) = heads.get(luck(heads.len())).copied().or_else(|| heads.first().copied())?;
-        self.items.remove(&key).map(|(stream, item)| (key.0, stream, item))
+        self.items.remove(&key).map(|(_, item)| (key.0, item))
     }
 
     /// Takes the first thing of `stream`.
-    pub(crate) fn pop_of(&mut self, stream: Stream) -> Option<(Instant, Stream, T)> {
+    pub(crate) fn pop_of(&mut self, stream: Stream) -> Option<(Instant, T)> {
         let key = self.items.iter().find(|(_, (s, _))| *s == stream).map(|(key, _)| *key)?;
-        self.items.remove(&key).map(|(_, item)| (key.0, stream, item))
+        self.items.remove(&key).map(|(_, item)| (key.0, item))
     }
 
     /// Forgets what `which` names.
@@ -153,6 +153,16 @@ impl<T> Agenda<T> {
             None => true,
         });
         taken
+    }
+
+    /// Puts off what `which` names and is due before `until` to then, in the order it had.
+    pub(crate) fn put_off(&mut self, until: Instant, which: impl Fn(&T) -> bool) {
+        let early = self.items.range(..(until, 0)).filter(|(_, (_, item))| which(item)).map(|(key, _)| *key);
+        for (at, serial) in early.collect::<Vec<_>>() {
+            if let Some(item) = self.items.remove(&(at, serial)) {
+                self.items.insert((until, serial), item);
+            }
+        }
     }
 
     /// The whole world slept: everything happens that much later.
@@ -179,8 +189,21 @@ mod tests {
         agenda.push(ms(50), (Lane::Read, 1), "late bytes");
         agenda.push(ms(10), (Lane::Read, 1), "end of file");
         agenda.push(ms(20), (Lane::Exit, 1), "exit");
-        let order: Vec<_> = std::iter::from_fn(|| agenda.pop()).map(|(at, _, x)| (at.millis(), x)).collect();
+        let order: Vec<_> = std::iter::from_fn(|| agenda.pop()).map(|(at, x)| (at.millis(), x)).collect();
         assert_eq!(order, [(20, "exit"), (50, "late bytes"), (50, "end of file")]);
+    }
+
+    #[test]
+    fn what_is_put_off_keeps_its_order() {
+        let mut agenda = Agenda::new();
+        agenda.push(ms(10), (Lane::Operator, 1), "pause");
+        agenda.push(ms(20), (Lane::Turn, 1), "a program");
+        agenda.push(ms(30), (Lane::Operator, 1), "resume");
+        for until in [25, 50] {
+            agenda.put_off(ms(until), |item| *item != "a program");
+        }
+        let order: Vec<_> = std::iter::from_fn(|| agenda.pop()).map(|(at, x)| (at.millis(), x)).collect();
+        assert_eq!(order, [(20, "a program"), (50, "pause"), (50, "resume")]);
     }
 
     #[test]
@@ -193,8 +216,8 @@ mod tests {
         assert_eq!(agenda.next_at(), Some(ms(101)));
         assert_eq!(agenda.heads(ms(200)), [(Lane::Read, 0), (Lane::Store, 0)]);
         assert_eq!(agenda.heads(ms(101)), [(Lane::Read, 0)]);
-        assert_eq!(agenda.pop_of((Lane::Store, 0)).map(|x| x.2), Some(2));
+        assert_eq!(agenda.pop_of((Lane::Store, 0)).map(|x| x.1), Some(2));
         agenda.cancel(|n| *n == 1);
-        assert_eq!(agenda.pop().map(|x| x.2), Some(3));
+        assert_eq!(agenda.pop().map(|x| x.1), Some(3));
     }
 }

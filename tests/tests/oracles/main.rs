@@ -44,6 +44,7 @@ fn a_ladder_that_dawdles_or_hurries() {
     misled(|c| c.kill.kill_after *= 20, IN_TIME);
     misled(|c| c.kill.exit_after_result *= 5, IN_TIME);
     misled(|c| c.kill.term_after /= 3, &["a signal has a reason"]);
+    misled(|c| c.kill.kill_after /= 3, &["SIGKILL comes after SIGTERM"]);
 }
 
 #[test]

@@ -16,8 +16,8 @@ use agentd_tests::sim::draw;
 use agentd_tests::sim::replay::{self, Keep};
 use std::collections::BTreeMap;
 
-/// Lives that a fault may hide in.
-const LIVES: u64 = 400;
+/// Lives that a fault may hide in: those of an ordinary run.
+const LIVES: u64 = 5_000;
 
 /// A core whose configuration is not the one the plan says.
 pub(crate) fn misled(change: fn(&mut Config), rules: &[&str]) {

@@ -1,6 +1,6 @@
 //! Faults in what is counted, planned and called for; in what the wall clock may do; and in how it all ends.
 
-use crate::tamper::{caught, misquoted, persisted, tampered};
+use crate::tamper::{caught, deceived, misquoted, persisted, tampered};
 use agentd_core::action::{Action, Actions};
 use agentd_core::bytes::Json;
 use agentd_core::config::Config;
@@ -118,6 +118,19 @@ fn an_operator_who_hears_nothing_or_twice() {
         },
         ONCE,
     );
+}
+
+#[test]
+fn a_kill_that_spares_what_was_delegated() {
+    let only = |event, _: &mut Vec<Event>| match event {
+        Event::OperatorCalled { call, tool, args } if tool == "subagent.kill" => {
+            let mut args = args.parse().unwrap_or_default();
+            args["only"] = json!(true);
+            vec![Event::OperatorCalled { call, tool, args: Json::of(&args) }]
+        }
+        event => vec![event],
+    };
+    deceived(only, &["a kill ends all that was delegated"]);
 }
 
 #[test]

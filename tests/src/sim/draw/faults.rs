@@ -104,6 +104,11 @@ impl Draw {
     }
 
     fn operator(&mut self, knobs: &Knobs) -> Fault {
+        // A kill of somebody on whom much hangs.
+        if self.has(Trouble::Families) && self.one_in(2) {
+            let (at_ms, handle) = (self.pick(&[20, 150, 900, 4_000]), 1 + self.rng.below(2));
+            return Fault::Operator { at_ms, handle, order: Order::Kill { only: self.one_in(4) } };
+        }
         let order = match self.rng.below(8) {
             0 | 1 => Order::Kill { only: self.one_in(4) },
             2..=4 => Order::Pause { ms: self.pick(&[0, 30, 900, 5_000, 2 * knobs.progress_ms]) },

@@ -90,7 +90,7 @@ impl Draw {
             },
             breadth: if limited { self.pick(&[1, 2, 3]) } else { self.pick(&[3, 8]) },
             total: if limited { self.pick(&[2, 5, 12, 64]) } else { 64 },
-            depth: self.pick(&[1, 1, 2, 2, 3]),
+            depth: if self.has(Trouble::Families) { self.pick(&[2, 3]) } else { self.pick(&[1, 1, 2, 2, 3]) },
             burst: if limited { self.pick(&[1, 3, 8, 50]) } else { 50 },
             refill_ms: self.pick(&[100, 2_000, 2_000]),
             deadline_ms: self.pick(&[20_000, 120_000, 600_000]),

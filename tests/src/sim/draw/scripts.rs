@@ -73,7 +73,8 @@ impl Draw {
 
     /// A subagent of one kind; later kinds are made by earlier ones, so that no plan is endless.
     pub(super) fn script(&mut self, kind: usize, kinds: usize, temper: u64, knobs: &Knobs) -> Script {
-        let mut steps = self.work(kind, kinds);
+        let mut steps = self.family(kind, kinds);
+        steps.extend(self.work(kind, kinds));
         let mut turns = Vec::new();
         let mut between = Vec::new();
         if self.warm {
@@ -105,6 +106,16 @@ impl Draw {
             Nature::default()
         };
         Script { nature, steps, turns, between }
+    }
+
+    /// Runs below this one, and time in which they are there together.
+    fn family(&mut self, kind: usize, kinds: usize) -> Vec<Step> {
+        if !self.has(Trouble::Families) || kind == kinds {
+            return Vec::new();
+        }
+        let mut steps: Vec<Step> = (0..1 + self.rng.below(2)).map(|_| self.run(kinds, kind)).collect();
+        steps.push(Step::Wait(self.pick(&[1, 300, 2_500, 9_000])));
+        steps
     }
 
     fn work(&mut self, kind: usize, kinds: usize) -> Vec<Step> {
@@ -172,7 +183,8 @@ impl Draw {
         };
         let rank = self.pick(&[Rank::Normal, Rank::Normal, Rank::Low, Rank::High]);
         let item = (self.has(Trouble::Plans) && self.one_in(4)).then(|| 1 + self.rng.below(5) as u32);
-        Step::Run { script, mode, delegate: self.one_in(2), flaw, rank, item }
+        let delegate = self.has(Trouble::Families) || self.one_in(2);
+        Step::Run { script, mode, delegate, flaw, rank, item }
     }
 
     /// Looks at, waits for, talks to or kills somebody that may exist.

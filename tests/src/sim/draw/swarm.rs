@@ -52,6 +52,8 @@ pub(super) enum Trouble {
     Flaws,
     /// Limits that are easily met.
     Limits,
+    /// Runs that delegate to runs that delegate, and stay for a while.
+    Families,
 }
 
 /// What a life is made of.

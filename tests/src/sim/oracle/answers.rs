@@ -3,7 +3,7 @@
 use super::bounds::Bounds;
 use super::facts::{Facts, Message, Request, Run, name};
 use super::{Verdict, plan, turns, unless, usage};
-use agentd_core::id::NodeId;
+use agentd_core::id::{NodeId, RunId};
 use agentd_core::record::Status;
 use agentd_core::time::{Duration, Instant};
 use agentd_core::wire::message::ToolResult;
@@ -41,7 +41,11 @@ pub(super) fn judge(facts: &mut Facts, now: Instant, node: NodeId, answer: &Tool
         "subagent.await" | "subagent.status" => same_objects(facts, &value)?,
         // A list shows how things stand: what is told late is counted.
         "subagent.list" => objects(&value).into_iter().try_for_each(|o| same_as_record(facts, o))?,
-        "subagent.kill" => kill(facts, request, answer.error)?,
+        "subagent.kill" => {
+            let handle = request.args["handle"].as_str().unwrap_or_default().to_owned();
+            let only = request.args["only"] == Value::Bool(true);
+            kill(facts, &handle, only, answer.error)?;
+        }
         "plan.create" | "plan.get" | "plan.update" | "status" => {
             plan::judge(facts, node, answer.id, &value, answer.error)?;
         }
@@ -110,14 +114,31 @@ pub(super) fn holds_token(text: &str, token: &str) -> bool {
         .any(|(at, _)| !text[at + mark.len()..].starts_with(|c: char| c.is_ascii_alphanumeric() || c == '.'))
 }
 
-fn kill(facts: &Facts, request: &Request, error: bool) -> Verdict {
-    let handle = request.args["handle"].as_str().unwrap_or_default();
+/// A kill is answered: its run has ended, and by the end of the event in hand so has all that it delegated.
+pub(super) fn kill(facts: &mut Facts, handle: &str, only: bool, error: bool) -> Verdict {
     let Some(run) = facts.by_handle(handle) else {
         return unless(error, "an unknown handle is an error", || format!("kill of {handle}"));
     };
     unless(error || run.settled.is_some(), "killed is said when it is durable", || {
         format!("{handle} is {}", run.record.status.name())
-    })
+    })?;
+    let id = run.record.run_id;
+    if !only && !error {
+        facts.killed_whole.push(id);
+    }
+    Ok(())
+}
+
+/// What must hold once an event is done: who was killed has taken along what it delegated (S9.4).
+pub(super) fn judge_settled(facts: &mut Facts) -> Verdict {
+    let mut below: Vec<RunId> = std::mem::take(&mut facts.killed_whole);
+    while let Some(id) = below.pop() {
+        let Some(run) = facts.runs.get(&id) else { continue };
+        let over = run.terminal.is_some() || run.is_forgotten();
+        unless(over, "a kill ends all that was delegated", || format!("{} is live", name(&run.record)))?;
+        below.extend(facts.children.get(&id).into_iter().flatten());
+    }
+    Ok(())
 }
 
 /// A status or result in an answer is the record's.

@@ -4,7 +4,7 @@ use super::facts::{Facts, Node};
 use super::{Misdeed, Verdict, unless};
 use crate::sim::kernel::{Kernel, Serial};
 use crate::sim::plan::{Fault, Order, Plan};
-use agentd_core::action::Action;
+use agentd_core::action::{Action, ChildSignal};
 use agentd_core::event::SupervisorSignal;
 use agentd_core::id::NodeId;
 use agentd_core::limits::{END_OF_FILE_WAIT, ORPHAN_SWEEP, SWEEP_WAIT};
@@ -131,7 +131,8 @@ impl Bounds {
     }
 }
 
-/// A signal has a reason (S9.4: a child that exits by itself is never signalled).
+/// A signal has a reason (S9.4: a child that exits by itself is never signalled), and SIGKILL one that does not leave a
+/// process the time to heed SIGTERM.
 pub(super) fn judge_signal(facts: &Facts, bounds: &Bounds, now: Instant, action: &Action) -> Verdict {
     let Action::Signal { node, signal } = action else { return Ok(()) };
     let Some(n) = facts.nodes.get(node) else { return Ok(()) };
@@ -141,22 +142,26 @@ pub(super) fn judge_signal(facts: &Facts, bounds: &Bounds, now: Instant, action:
     // Paused time is nobody's fault (S6.9).
     let judged = n.paused.is_none();
     let paused_ms = u64::try_from(n.paused_for.as_millis()).unwrap_or(u64::MAX);
-    let reason = past(n.cancelled, knobs.term_ms)
+    let run = facts.run_of(*node);
+    let at_once = n.frame_failed.is_some()
+        || n.broken.is_some()
+        || bounds.drain_over(facts, now)
+        // Nobody wanted it any more before it was made, or nobody waits for it.
+        || run.is_some_and(|run| (run.terminal.is_some() && !n.first_frame) || facts.left_over(run, now));
+    let reason = at_once
+        || past(n.cancelled, knobs.term_ms)
         || past(n.terminal.as_ref().map(|t| t.0), knobs.exit_ms)
         || (judged && past(n.armed, n.deadline_ms + knobs.grace_ms + paused_ms))
         || past(n.turn_cancelled, knobs.term_ms)
-        || n.frame_failed.is_some()
         || (judged && n.ready.is_none() && past(n.spawned, knobs.ready_ms + paused_ms))
-        || n.broken.is_some()
         || n.write_failed
         || (judged && silent(n, now, facts.shortest_silence_ms()))
-        || facts.plan.scripts.iter().any(|s| s.nature.deaf)
-        || bounds.drain_over(facts, now)
-        || facts.run_of(*node).is_some_and(|run| {
-            // Nobody wanted it any more before it was made, or nobody waits for it.
-            (run.terminal.is_some() && !n.first_frame) || facts.left_over(run, now)
-        });
+        || facts.plan.scripts.iter().any(|s| s.nature.deaf);
     unless(reason, "a signal has a reason", || format!("{node} gets {signal:?} and has done nothing"))?;
+    let asked_first = past(n.signals.first().map(|(at, _)| *at), knobs.kill_ms);
+    unless(*signal != ChildSignal::Kill || at_once || asked_first, "SIGKILL comes after SIGTERM", || {
+        format!("{node} got {:?}", n.signals)
+    })?;
     unless(!n.signals.iter().any(|(_, s)| s > signal), "rungs only rise", || {
         format!("{node} gets {signal:?} after {:?}", n.signals)
     })

@@ -203,8 +203,11 @@ impl Oracles {
         if self.exited {
             return;
         }
-        let verdict =
-            self.bounds.turned(now, was_tick, next).and_then(|()| turns::judge_settled(&mut self.facts, now));
+        let verdict = self
+            .bounds
+            .turned(now, was_tick, next)
+            .and_then(|()| turns::judge_settled(&mut self.facts, now))
+            .and_then(|()| answers::judge_settled(&mut self.facts));
         self.check(now, verdict);
     }
 

@@ -33,7 +33,9 @@ pub(super) fn judge(facts: &mut Facts, call: u64, error: bool, value: &Json) -> 
     unless(!asked.answered && !asked.hung_up, ONCE, || format!("{call}: {} again", asked.tool))?;
     asked.answered = true;
     let value = value.parse().map_err(|e| ("an answer is JSON", format!("{call}: {e}")))?;
-    let Some(OperatorCall { tool, handle, .. }) = facts.operator_calls.get(&call) else { return Ok(()) };
+    let Some(OperatorCall { tool, handle, only, .. }) = facts.operator_calls.get(&call).cloned() else {
+        return Ok(());
+    };
     let seen = || format!("{tool} of {handle}: {value:.200}");
     if !TOOLS.contains(&tool.as_str()) {
         return unless(error, "an unknown tool is an error", seen);
@@ -41,12 +43,12 @@ pub(super) fn judge(facts: &mut Facts, call: u64, error: bool, value: &Json) -> 
     if handle.is_empty() {
         return Ok(());
     }
-    let Some(run) = facts.by_handle(handle).filter(|run| !run.is_forgotten()) else {
+    let Some(run) = facts.by_handle(&handle).filter(|run| !run.is_forgotten()) else {
         return unless(error, "an unknown handle is an error", seen);
     };
     match tool.as_str() {
         "subagent.kill" => {
-            unless(error || run.settled.is_some(), "killed is said when it is durable", seen)?;
+            answers::kill(facts, &handle, only, error)?;
         }
         // It has a reason to be refused: its end, or that nobody reads any more.
         "subagent.pause" | "subagent.resume" => {

@@ -17,11 +17,12 @@ pub(super) fn judge(facts: &mut Facts, node: NodeId, id: u64, value: &Value, err
     let seen = || format!("{name} {args}: {value:.300}");
     match name.as_str() {
         "plan.create" => {
-            let plan = PlanSeen::create(args);
-            unless(error == plan.is_none(), REFUSED, seen)?;
-            let Some(plan) = plan else { return Ok(()) };
-            unless(plan.shown() == *value, SETTLES, seen)?;
-            facts.plan_seen = Some(plan);
+            let seen = seen();
+            let args = args.clone();
+            let taken = create(facts, &args);
+            unless(error != taken, REFUSED, || seen.clone())?;
+            let shown = facts.plan_seen.as_ref().map(PlanSeen::shown);
+            unless(error || shown.as_ref() == Some(value), SETTLES, || seen)?;
         }
         "plan.get" => {
             let shown = facts.plan_seen.as_ref().map(PlanSeen::shown);
@@ -33,29 +34,49 @@ pub(super) fn judge(facts: &mut Facts, node: NodeId, id: u64, value: &Value, err
             unless(value["plan"] == shown, SETTLES, seen)?;
         }
         _ => {
+            let seen = seen();
             let args = args.clone();
-            return update(facts, &args, value, error);
+            let item = update(facts, &args);
+            unless(error == item.is_none(), REFUSED, || seen.clone())?;
+            unless(item.is_none_or(|item| item == *value), SETTLES, || seen)?;
         }
     }
     Ok(())
 }
 
-fn update(facts: &mut Facts, args: &Value, value: &Value, error: bool) -> Verdict {
-    let seen = || format!("plan.update {args}: {value:.300}");
+/// Does to the plan that is seen what a call did that nobody can be answered any more.
+pub(in crate::sim::oracle) fn unanswered(facts: &mut Facts, tool: &str, args: &Value) {
+    match tool {
+        "plan.create" => _ = create(facts, args),
+        "plan.update" => _ = update(facts, args),
+        _ => {}
+    }
+}
+
+/// Whether the call makes a plan.
+fn create(facts: &mut Facts, args: &Value) -> bool {
+    let plan = PlanSeen::create(args);
+    let taken = plan.is_some();
+    facts.plan_seen = plan.or(facts.plan_seen.take());
+    taken
+}
+
+/// What a call makes of its item; `None` where it is refused.
+fn update(facts: &mut Facts, args: &Value) -> Option<Value> {
     let bound = args["bind"].as_str().map(|handle| facts.by_handle(handle).filter(|r| !r.is_forgotten()));
+    if bound.is_some_and(|run| run.is_none()) {
+        return None;
+    }
     let ended = bound.flatten().filter(|run| run.settled.is_some()).map(|run| {
         let cause = run.plan_cause().map(str::to_owned);
         (run.record.handle, cause)
     });
-    let unknown = bound.is_some_and(|run| run.is_none());
     let number = args["item"].as_u64().unwrap_or_default();
-    let there = facts.plan_seen.as_mut().is_some_and(|plan| plan.item(number).is_some());
-    unless(error == (unknown || !there), REFUSED, seen)?;
-    let Some(plan) = facts.plan_seen.as_mut().filter(|_| !error) else { return Ok(()) };
+    let plan = facts.plan_seen.as_mut()?;
+    plan.item(number)?;
     plan.update(args);
     if let Some((Some(handle), cause)) = ended {
         plan.settle(handle, cause.as_deref());
     }
-    let item = plan.item(number).map(|item| Value::Object(item.clone()));
-    unless(item.as_ref() == Some(value), SETTLES, seen)
+    plan.item(number).map(|item| Value::Object(item.clone()))
 }

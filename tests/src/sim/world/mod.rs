@@ -249,6 +249,9 @@ impl<'m> World<'m> {
 
     /// One thing happens. `false` when nothing is to come.
     fn step(&mut self) -> bool {
+        if self.agenda.next_at().is_some_and(|at| at < self.stopped_until) {
+            self.agenda.put_off(self.stopped_until, Due::is_the_daemons);
+        }
         let timer = self.timer.map(|at| at.max(self.stopped_until));
         let next = match (self.agenda.next_at(), timer) {
             (None, None) => return false,
@@ -256,16 +259,12 @@ impl<'m> World<'m> {
             (None, Some(_)) => None,
             (Some(_), _) => self.take(),
         };
-        let Some((at, stream, due)) = next else {
+        let Some((at, due)) = next else {
             self.now = self.now.max(timer.unwrap_or(self.now));
             self.feed(Event::Tick);
             self.oracles.look(self.now, &self.kernel);
             return true;
         };
-        if due.is_the_daemons() && at < self.stopped_until {
-            self.agenda.push(self.stopped_until, stream, due);
-            return true;
-        }
         self.now = self.now.max(at);
         self.carry_out(due);
         self.oracles.look(self.now, &self.kernel);
@@ -274,7 +273,7 @@ impl<'m> World<'m> {
 
     /// The next thing by time; by choice among all that is due within the same few milliseconds; or by luck among all
     /// that the driver learns in one turn.
-    fn take(&mut self) -> Option<(Instant, Stream, Due)> {
+    fn take(&mut self) -> Option<(Instant, Due)> {
         if self.choices.is_none() && self.plan.knobs.turn_ms > 0 {
             let chance = &mut self.chance;
             return self.agenda.pop_by_luck(|ways| chance.below((Lane::Order, 0), ways as u64) as usize);

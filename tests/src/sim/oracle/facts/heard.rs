@@ -1,11 +1,12 @@
 //! What children say and are told, frame by frame, and what that means for others: who is doomed, whose turn is over.
 
 use super::{Ask, Facts, Run, Spent};
-use crate::sim::oracle::Verdict;
+use crate::sim::oracle::{Verdict, plan};
 use agentd_core::id::{NodeId, RunId};
 use agentd_core::time::Instant;
 use agentd_core::wire::message::{Mode, Turn};
 use agentd_core::wire::{Decoded, Down, Up};
+use serde_json::Value;
 
 impl Facts {
     pub(super) fn read_up(&mut self, now: Instant, id: NodeId, bytes: &[u8]) {
@@ -26,7 +27,7 @@ impl Facts {
         }
         let node = self.node(id);
         node.up = Some(decoder);
-        if node.exit.is_some() || node.write_failed {
+        if node.is_unheard() {
             node.count_unheard();
         }
     }
@@ -51,6 +52,13 @@ impl Facts {
         }
         if self.node(id).broken.is_some() {
             return;
+        }
+        if let Up::ToolRequest(request) = up
+            && self.node(id).is_unheard()
+            && self.node(id).is_offered(request.id)
+        {
+            // Done all the same: it was asked for in good time.
+            plan::unanswered(self, &request.name, &request.args.parse().unwrap_or(Value::Null));
         }
         let priced = self.plan.knobs.priced;
         self.heard_from = Some(id);

@@ -31,11 +31,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// What an operator called for.
+#[derive(Clone)]
 pub(super) struct OperatorCall {
     pub(super) at: Instant,
     pub(super) tool: String,
     /// About whom.
     pub(super) handle: String,
+    /// A kill that spares what its run delegated.
+    pub(super) only: bool,
     pub(super) answered: bool,
     pub(super) hung_up: bool,
 }
@@ -58,6 +61,8 @@ pub(super) struct Facts {
     pub(super) plan_seen: Option<PlanSeen>,
     /// What operators called for.
     pub(super) operator_calls: BTreeMap<u64, OperatorCall>,
+    /// Runs whose kill, with all that they delegated, was answered in the event in hand.
+    pub(super) killed_whole: Vec<RunId>,
     pub(super) root: Option<RunId>,
     /// The conversation has its answer: nobody waits for detached runs for ever.
     pub(super) delivered: Option<Instant>,
@@ -88,6 +93,7 @@ impl Facts {
             spent: BTreeMap::new(),
             plan_seen: None,
             operator_calls: BTreeMap::new(),
+            killed_whole: Vec::new(),
             root: None,
             delivered: None,
             gaps: Duration::ZERO,
@@ -247,10 +253,12 @@ impl Facts {
     fn operator_called(&mut self, now: Instant, call: u64, tool: &str, args: &Json) {
         let args = args.parse().unwrap_or(Value::Null);
         let handle = args["handle"].as_str().unwrap_or_default().to_owned();
+        let only = args["only"] == Value::Bool(true);
         if tool == "subagent.kill" {
-            self.asked(now, &Ask::Kill { handle: handle.clone(), only: args["only"] == Value::Bool(true) });
+            self.asked(now, &Ask::Kill { handle: handle.clone(), only });
         }
-        let asked = OperatorCall { at: now, tool: tool.to_owned(), handle, answered: false, hung_up: false };
+        let (tool, answered, hung_up) = (tool.to_owned(), false, false);
+        let asked = OperatorCall { at: now, tool, handle, only, answered, hung_up };
         self.operator_calls.insert(call, asked);
     }
 

@@ -126,6 +126,11 @@ impl Node {
     }
 
     /// It can be told nothing any more.
+    pub(in crate::sim::oracle) fn is_unheard(&self) -> bool {
+        self.exit.is_some() || self.write_failed
+    }
+
+    /// Which of its sends nobody can answer any more.
     pub(super) fn count_unheard(&mut self) {
         self.unheard.clear();
         for request in self.requests.values().filter(|r| !r.answered && r.name == "subagent.send") {
