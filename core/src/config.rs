@@ -117,7 +117,7 @@ impl ModelChoice {
 pub struct SubagentLimits {
     /// Live subagents in the daemon.
     pub breadth: u32,
-    /// Spawns per one-shot run.
+    /// Spawns per one-shot run, or within 24 h in a daemon.
     pub total: u32,
     /// Deepest run; the root is 0.
     pub depth: u32,

@@ -233,6 +233,9 @@ pub const FORK_RETRIES: [Duration; 3] =
 /// judged by it, nor by shorter ones that could spoil a wait (S9.3).
 pub const STALL_GAP: Duration = Duration::from_secs(1);
 
+/// How long a spawn counts towards a daemon's `limits.subagents.total` (S4.3).
+pub const TOTAL_WINDOW: Duration = Duration::from_secs(24 * 3_600);
+
 /// First wait before a terminal record that could not be saved is tried again; it doubles up to the last.
 pub const STORE_RETRY: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
 

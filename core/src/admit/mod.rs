@@ -5,15 +5,17 @@
 
 mod args;
 mod rate;
+mod total;
 
 pub use args::RunArgs;
 
 use crate::config::SubagentLimits;
 use crate::error::Refusal;
 use crate::id::Handle;
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 use rate::Bucket;
 use serde::{Deserialize, Serialize};
+use total::Total;
 
 /// The gates in the order they are tried. Those of later issues have their place here and no code: a spawn
 /// that would need one is refused by name in `well_formed`, never waved through.
@@ -28,7 +30,7 @@ pub enum Gate {
     Mode,
     /// Live subagents in the daemon.
     Breadth,
-    /// Spawns of this one-shot run.
+    /// Spawns of this one-shot run, or of a daemon's last day.
     Total,
     /// Depth minted from the requester's record (S4.4).
     Depth,
@@ -128,15 +130,15 @@ pub struct Admission {
     out: u32,
     /// Places that are out.
     waiting: u32,
-    /// Spawns that passed, waiting ones included.
-    admitted: u32,
+    total: Total,
     bucket: Bucket,
 }
 
 impl Admission {
-    /// Empty counters, a full bucket.
-    pub fn new(limits: SubagentLimits, now: Instant) -> Admission {
-        Admission { limits, out: 0, waiting: 0, admitted: 0, bucket: Bucket::new(limits.rate, now) }
+    /// Empty counters, a full bucket. `window` is how long a spawn counts towards the total; `None` is for ever.
+    pub fn new(limits: SubagentLimits, window: Option<Duration>, now: Instant) -> Admission {
+        let (total, bucket) = (Total::new(limits.total, window), Bucket::new(limits.rate, now));
+        Admission { limits, out: 0, waiting: 0, total, bucket }
     }
 
     /// Permits that are out: admitted runs whose process is not yet known to be gone.
@@ -150,8 +152,8 @@ impl Admission {
     }
 
     /// Spawns that are left of the total, for people.
-    pub fn spawns_left(&self) -> u32 {
-        self.limits.total.saturating_sub(self.admitted)
+    pub fn spawns_left(&self, now: Instant) -> u32 {
+        self.total.left(now)
     }
 
     /// Tries the gates in order; the first that says no decides. Where that is breadth or rate and the queue has
@@ -183,7 +185,7 @@ impl Admission {
                 | Gate::WellFormed => self.pass(gate, &mut applicant, now)?,
             }
         }
-        self.admitted = self.admitted.saturating_add(1);
+        self.total.count(now);
         if waits {
             self.waiting += 1;
             Ok(Verdict::Hold(Place(())))
@@ -284,10 +286,10 @@ impl Admission {
                 )),
             },
             Gate::Breadth if self.out >= self.limits.breadth => Err(self.breadth(a.live)),
-            Gate::Total if self.admitted >= self.limits.total => Err(refuse(
+            Gate::Total if self.total.left(now) == 0 => Err(refuse(
                 gate,
-                format!("total: {} of {} spawns of this run are used", self.admitted, self.limits.total),
-                Some((self.limits.total.to_string(), self.admitted.to_string())),
+                self.total.problem(now),
+                Some((self.limits.total.to_string(), self.total.used(now).to_string())),
                 "do the rest yourself, or raise limits.subagents.total".into(),
             )),
             Gate::Depth if !self.depth_allows(a.requester_depth) => Err(refuse(

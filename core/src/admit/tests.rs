@@ -45,7 +45,7 @@ fn ask(a: &mut Admission, args: &RunArgs, depth: u32, draining: bool) -> Result<
 
 #[test]
 fn breadth_names_who_runs_and_what_helps() {
-    let mut a = Admission::new(LIMITS, Instant::ZERO);
+    let mut a = Admission::new(LIMITS, None, Instant::ZERO);
     let mut permits: Vec<Permit> = (0..3).map(|_| ask(&mut a, &good(), 0, false).expect("fits")).collect();
     let no = ask(&mut a, &good(), 0, false).unwrap_err();
     assert_eq!(
@@ -60,7 +60,7 @@ fn breadth_names_who_runs_and_what_helps() {
 #[test]
 fn the_first_gate_in_order_speaks() {
     let bad = args(json!({"instruction": " ", "mode": "warp", "speed": 1}));
-    let mut a = Admission::new(LIMITS, Instant::ZERO);
+    let mut a = Admission::new(LIMITS, None, Instant::ZERO);
     assert_eq!(ask(&mut a, &bad, 9, true).unwrap_err().gate, "draining");
     assert_eq!(ask(&mut a, &bad, 9, false).unwrap_err().gate, "instruction");
     let bad = args(json!({"instruction": "x", "mode": "warp", "speed": 1}));
@@ -72,7 +72,7 @@ fn the_first_gate_in_order_speaks() {
 
 #[test]
 fn total_counts_admissions_not_refusals() {
-    let mut a = Admission::new(SubagentLimits { breadth: 100, ..LIMITS }, Instant::ZERO);
+    let mut a = Admission::new(SubagentLimits { breadth: 100, ..LIMITS }, None, Instant::ZERO);
     for _ in 0..20 {
         assert!(ask(&mut a, &args(json!({"instruction": ""})), 0, false).is_err());
     }
@@ -84,7 +84,7 @@ fn total_counts_admissions_not_refusals() {
 
 #[test]
 fn a_refusal_never_costs_a_rate_token() {
-    let mut a = Admission::new(SubagentLimits { breadth: 100, total: 100, ..LIMITS }, Instant::ZERO);
+    let mut a = Admission::new(SubagentLimits { breadth: 100, total: 100, ..LIMITS }, None, Instant::ZERO);
     for _ in 0..50 {
         assert_eq!(
             ask(&mut a, &args(json!({"instruction": "x", "tools": 3})), 0, false).unwrap_err().gate,

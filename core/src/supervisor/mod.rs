@@ -128,7 +128,8 @@ enum Write {
 impl Core {
     /// A supervisor without runs.
     pub fn new(config: Config, now: Now) -> Core {
-        let admission = Admission::new(config.subagents, now.mono);
+        let window = (!config.one_shot).then_some(limits::TOTAL_WINDOW);
+        let admission = Admission::new(config.subagents, window, now.mono);
         let orphans_at = config.reap_orphans_always.then(|| now.mono + limits::ORPHAN_SWEEP);
         Core {
             config,

@@ -4,6 +4,9 @@
 use super::*;
 use proptest::prelude::*;
 
+/// How long a spawn of a daemon counts here, in nanoseconds.
+const WINDOW: u64 = 5_000_000_000;
+
 /// One thing that happens.
 #[derive(Debug, Clone)]
 enum Step {
@@ -30,7 +33,7 @@ fn step() -> impl Strategy<Value = Step> {
     let ask = (0u32..4, any::<bool>(), prop::bool::weighted(0.03), flaw)
         .prop_map(|(depth, may_wait, draining, flaw)| Step::Ask { depth, may_wait, draining, flaw });
     prop_oneof![
-        2 => prop_oneof![Just(1), 0u64..3_000_000, 0u64..3_000_000_000].prop_map(Step::Pass),
+        2 => prop_oneof![Just(1), 0u64..3_000_000, 0u64..3_000_000_000, Just(WINDOW), Just(WINDOW - 1)].prop_map(Step::Pass),
         5 => ask,
         2 => any::<prop::sample::Index>().prop_map(Step::GiveBack),
         2 => any::<prop::sample::Index>().prop_map(Step::Promote),
@@ -62,7 +65,9 @@ struct Naive {
     now: u128,
     /// When the bucket would be full again.
     full_at: u128,
-    admitted: u32,
+    /// When spawns were admitted, in nanoseconds, and whether they are forgotten after a while.
+    admitted: Vec<u64>,
+    rolls: bool,
 }
 
 impl Naive {
@@ -74,6 +79,17 @@ impl Naive {
     fn has_token(&self) -> bool {
         let owed = self.full_at.saturating_sub(self.now);
         owed + self.token() <= self.token() * u128::from(self.limits.rate.burst)
+    }
+
+    /// Spawns that count towards the total.
+    fn used(&self) -> u32 {
+        let now = self.nanos();
+        let counts = |at: &&u64| !self.rolls || now - **at < WINDOW;
+        self.admitted.iter().filter(counts).count() as u32
+    }
+
+    fn nanos(&self) -> u64 {
+        (self.now / u128::from(self.limits.rate.burst)) as u64
     }
 
     fn take(&mut self) {
@@ -99,7 +115,7 @@ impl Naive {
         if (breadth || behind) && !room {
             return no("breadth");
         }
-        if self.admitted >= limits.total {
+        if self.used() >= limits.total {
             return no("total");
         }
         if *depth >= limits.depth {
@@ -118,7 +134,7 @@ impl Naive {
         } else {
             return no("rate");
         };
-        self.admitted += 1;
+        self.admitted.push(self.nanos());
         if waits { Said::Held } else { Said::Admitted }
     }
 }
@@ -128,10 +144,10 @@ proptest! {
 
     #[test]
     fn the_gates_say_what_a_naive_account_of_them_says(
-        limits in limits(), steps in prop::collection::vec(step(), 0..120),
+        limits in limits(), rolls in any::<bool>(), steps in prop::collection::vec(step(), 0..120),
     ) {
-        let mut gates = Admission::new(limits, Instant::ZERO);
-        let mut naive = Naive { limits, now: 0, full_at: 0, admitted: 0 };
+        let mut gates = Admission::new(limits, rolls.then_some(Duration::from_nanos(WINDOW)), Instant::ZERO);
+        let mut naive = Naive { limits, now: 0, full_at: 0, admitted: Vec::new(), rolls };
         let (mut live, mut waiting, mut now) = (Vec::new(), Vec::new(), 0);
         for step in &steps {
             match step {
@@ -182,14 +198,14 @@ proptest! {
                 Step::GiveBack(_) | Step::Promote(_) | Step::Leave(_) => {}
             }
             prop_assert_eq!(gates.permits_out() as usize, live.len());
-            prop_assert_eq!(gates.spawns_left(), limits.total.saturating_sub(naive.admitted));
+            prop_assert_eq!(gates.spawns_left(Instant::from_nanos(now)), limits.total.saturating_sub(naive.used()));
             let at = gates.promotes_at();
             prop_assert_eq!(at.is_some(), !waiting.is_empty() && live.len() < limits.breadth as usize);
             if let Some(at) = at {
                 // Then, and not a nanosecond before.
                 let has = |ns: u64| {
                     let at = u128::from(ns) * u128::from(limits.rate.burst);
-                    Naive { now: at, ..naive }.has_token()
+                    Naive { now: at, admitted: Vec::new(), ..naive }.has_token()
                 };
                 let at = at.nanos().max(now);
                 prop_assert!(has(at), "no token at {at}");

@@ -87,7 +87,7 @@ impl Core {
     fn budget_of(&self, node: NodeId) -> Value {
         let limits = &self.config.run;
         let mut value = json!({
-            "spawns_left": self.admission.spawns_left(),
+            "spawns_left": self.admission.spawns_left(self.now.mono),
             "live": self.admission.permits_out(),
             "breadth": self.config.subagents.breadth,
         });

@@ -108,7 +108,7 @@ impl Draw {
             // Small pipes and a byte at a time only where nobody is soon judged by how long a frame takes.
             pipe: match (pieces, quick) {
                 (false, _) => 65_536,
-                (true, true) => self.pick(&[4_096, 65_536]),
+                (true, true) => self.pick(&[16_384, 65_536]),
                 (true, false) => self.pick(&[512, 4_096, 65_536]),
             },
             read: match (pieces, quick) {
@@ -118,7 +118,7 @@ impl Draw {
             },
             write: match (pieces && turn_ms == 0, quick) {
                 (false, _) => 65_536,
-                (true, true) => self.pick(&[400, 65_536]),
+                (true, true) => self.pick(&[4_096, 65_536]),
                 (true, false) => self.pick(&[61, 400, 65_536]),
             },
             turn_ms,
