@@ -52,8 +52,10 @@ fn nesting_past_the_bound_is_text_and_never_overflows() {
     assert!(distill(&nested(RESULT_DEPTH)).is_array());
     assert!(distill(&nested(RESULT_DEPTH + 1)).is_string());
     assert!(distill(&nested(1_000_000)).is_string());
-    let objects = format!("{}1{}", "{\"a\":".repeat(1000), "}".repeat(1000));
-    assert!(distill(&objects).is_string());
+    let objects = |n: usize| format!("{}1{}", "{\"a\":".repeat(n), "}".repeat(n));
+    assert!(distill(&objects(RESULT_DEPTH)).is_object());
+    assert!(distill(&objects(RESULT_DEPTH + 1)).is_string());
+    assert!(distill(&objects(1000)).is_string());
 }
 
 #[test]
