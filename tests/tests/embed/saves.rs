@@ -42,9 +42,7 @@ fn records_come_in_order_and_a_save_that_fails_is_tried_again() {
         assert_eq!(result.status, Status::Completed);
         let statuses: Vec<Status> = saved.lock().expect("whole").iter().map(|record| record.status).collect();
         assert!(statuses.is_sorted() && statuses.last() == Some(&Status::Completed), "{statuses:?}");
-        supervisor.shutdown().await;
-        driving.await.expect("no panic").expect("it ends well");
-        stage.assert_nothing_left();
+        stage.ends_well(supervisor, driving).await;
     });
 }
 
@@ -69,9 +67,7 @@ fn secrets_that_cannot_be_put_in_fail_the_run_and_nothing_else() {
         }
         let result = supervisor.run("fine").await.expect("a run").result().await.expect("a result");
         assert_eq!(result.result, serde_json::json!("fine with a secret"));
-        supervisor.shutdown().await;
-        driving.await.expect("no panic").expect("it ends well");
-        stage.assert_nothing_left();
+        stage.ends_well(supervisor, driving).await;
     });
 }
 

@@ -78,6 +78,17 @@ impl Stage {
         Supervisor::builder(loaded.config, image)
     }
 
+    /// Shuts a supervisor down and sees that nothing is left of it.
+    pub(crate) async fn ends_well(
+        &self,
+        supervisor: Supervisor,
+        driving: JoinHandle<Result<Ended, DriverError>>,
+    ) {
+        supervisor.shutdown().await;
+        driving.await.expect("no panic").expect("it ends well");
+        self.assert_nothing_left();
+    }
+
     /// The same, started with the tool `ask` of the server `app`, and driven by a task.
     pub(crate) fn start(&self) -> (Supervisor, JoinHandle<Result<Ended, DriverError>>, Asks) {
         let (tools, asks) = ask();

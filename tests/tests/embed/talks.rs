@@ -27,9 +27,7 @@ fn a_wait_that_is_dropped_ends_and_the_run_goes_on() {
         let again = supervisor.of_handle(run.handle());
         assert_eq!(again.result().await.expect("a result").result, json!("done"));
         assert_eq!(again.status().await.expect("a status").status, Status::Completed);
-        supervisor.shutdown().await;
-        driving.await.expect("no panic").expect("it ends well");
-        stage.assert_nothing_left();
+        stage.ends_well(supervisor, driving).await;
     });
 }
 
@@ -58,9 +56,7 @@ fn a_run_is_steered_and_asked_to_finish() {
         assert_eq!((result.partial, &result.result), (true, &json!("finished")), "{:?}", result.error);
         let late = finished.steer("too late").await.expect_err("it has ended");
         assert!(matches!(&late, CallError::Refused(refusal) if refusal.gate == "handle"), "{late}");
-        supervisor.shutdown().await;
-        driving.await.expect("no panic").expect("it ends well");
-        stage.assert_nothing_left();
+        stage.ends_well(supervisor, driving).await;
     });
 }
 
@@ -84,9 +80,7 @@ fn a_warm_run_has_a_turn_for_each_message() {
         let result = run.result().await.expect("a result");
         assert_eq!((result.status, &result.result), (Status::Completed, &said[2]));
         assert!(run.send("d").await.is_err());
-        supervisor.shutdown().await;
-        driving.await.expect("no panic").expect("it ends well");
-        stage.assert_nothing_left();
+        stage.ends_well(supervisor, driving).await;
     });
 }
 
@@ -134,9 +128,7 @@ fn a_conversation_has_its_prompts_in_order_and_a_dropped_one_is_taken_back() {
         assert_eq!(json!(asked.call.args), json!({ "q": "five" }));
         asked.answer.send(Ok(json!("5"))).expect("it waits");
         assert_eq!(fifth.await.expect("no panic").expect("an answer").result, json!("5"));
-        supervisor.shutdown().await;
-        driving.await.expect("no panic").expect("it ends well");
-        stage.assert_nothing_left();
+        stage.ends_well(supervisor, driving).await;
     });
 }
 

@@ -53,9 +53,7 @@ fn the_conversation_calls_it_too_and_errors_and_panics_are_what_the_model_reads(
         let text = answer.result.to_string();
         assert!(text.contains("no such thing") && text.contains("broke off inside the program"), "{text}");
         assert_eq!(answer.evidence.tool_errors, 2);
-        supervisor.shutdown().await;
-        driving.await.expect("no panic").expect("it ends well");
-        stage.assert_nothing_left();
+        stage.ends_well(supervisor, driving).await;
     });
 }
 
@@ -74,9 +72,7 @@ fn a_run_that_is_not_granted_them_does_not_have_them() {
             assert!(matches!(&refused, CallError::Refused(_)), "{refused}");
             assert!(refused.to_string().contains("app") || refused.to_string().contains("ask"), "{refused}");
         }
-        supervisor.shutdown().await;
-        driving.await.expect("no panic").expect("it ends well");
-        stage.assert_nothing_left();
+        stage.ends_well(supervisor, driving).await;
     });
 }
 
@@ -91,8 +87,6 @@ fn the_call_of_a_run_that_is_killed_is_dropped() {
         assert_eq!(result.status, Status::Cancelled);
         assert!(result.error.as_deref().is_some_and(|error| error.contains("enough")), "{:?}", result.error);
         asked.answer.closed().await;
-        supervisor.shutdown().await;
-        driving.await.expect("no panic").expect("it ends well");
-        stage.assert_nothing_left();
+        stage.ends_well(supervisor, driving).await;
     });
 }

@@ -202,7 +202,12 @@ const RUN: &[Key] = &[
 
 const SUBAGENT_LIMITS: &[Key] = &[
     key("breadth", Whole { min: 1, max: U32 }, "8", "Subagents that live at the same time."),
-    key("total", Whole { min: 1, max: U32 }, "64", "Subagents of one `agentd run`, or of the last 24 hours of a supervisor that goes on."),
+    key(
+        "total",
+        Whole { min: 1, max: U32 },
+        "64",
+        "Subagents of one `agentd run`, or of the last 24 hours of a supervisor that goes on.",
+    ),
     key("depth", Whole { min: 0, max: U32 }, "1", "Levels of delegation; 0 forbids it."),
     key("rate", Rate, "8/2s", "Spawns: so many at once, refilled in this time."),
     key(
