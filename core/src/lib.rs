@@ -7,7 +7,7 @@
 //! |---|---|
 //! | 4 | [`supervisor`] |
 //! | 3 | [`run`], [`admit`] |
-//! | 2 | [`plan`], [`mod@distill`], [`policy`] |
+//! | 2 | [`budget`], [`plan`], [`mod@distill`], [`policy`] |
 //! | 1 | [`wire`], [`record`], [`money`], [`snapshot`], [`json`], [`event`], [`action`], [`config`], [`machine`], [`note`] |
 //! | 0 | [`time`], [`id`], [`rng`], [`limits`], [`error`], [`bytes`], [`preview`], [`units`] |
 //!
@@ -34,6 +34,7 @@ pub mod note;
 pub mod snapshot;
 pub mod wire;
 
+pub mod budget;
 pub mod distill;
 pub mod plan;
 pub mod policy;

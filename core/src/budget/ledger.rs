@@ -1,0 +1,292 @@
+//! All accounts together: a call asks, is charged, and gives back what it did not use.
+
+use super::amount::{Amount, Caps};
+use super::window::Window;
+use super::{Budget, OnExhausted};
+use crate::id::NodeId;
+use crate::time::Wall;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// With which of its models a call is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Tariff {
+    /// The run's own.
+    Own,
+    /// The cheaper one of `on_exhausted: degrade`.
+    Degraded,
+}
+
+/// What a call may cost at most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ask {
+    /// With the run's own model.
+    pub own: Amount,
+    /// With the cheaper one, where there is one to degrade to.
+    pub degraded: Option<Amount>,
+}
+
+/// What becomes of a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Decision {
+    /// It may be made; its worst case is reserved.
+    Granted(Tariff),
+    /// Not yet. It is to be asked again whenever something is charged or given back, and at this time at the latest,
+    /// where there is one.
+    Wait {
+        /// When the window turns, or the pace allows it.
+        until: Option<Wall>,
+    },
+    /// Never, or not under this policy; the run ends out of tokens.
+    Refused {
+        /// What is used up, how far, and what would help.
+        why: String,
+    },
+    /// As refused, and the run ends failed.
+    Failed {
+        /// As above.
+        why: String,
+    },
+}
+
+/// What one run, with all below it, may use.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Run {
+    above: Option<NodeId>,
+    caps: Caps,
+    used: Amount,
+    /// What its subtree's calls in flight may cost, its own included.
+    reserved: Amount,
+    /// What its own call in flight may cost.
+    call: Option<Amount>,
+    /// What a call of it that was cut off was charged: its worst case, as nobody may ever report it.
+    cut: Option<Amount>,
+}
+
+/// See the module.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Ledger {
+    budget: Budget,
+    lifetime: Amount,
+    windows: Vec<Window>,
+    /// By calls in flight, all together.
+    reserved: Amount,
+    runs: BTreeMap<NodeId, Run>,
+}
+
+impl Ledger {
+    /// Nothing used.
+    pub fn new(budget: Budget, now: Wall) -> Ledger {
+        let windows = budget.windows.iter().map(|(per, caps)| Window::new(*per, *caps, now)).collect();
+        Ledger { budget, lifetime: Amount::default(), windows, reserved: Amount::default(), runs: BTreeMap::new() }
+    }
+
+    /// A run begins, below another or none. `caps` bound it and all below it.
+    pub fn open(&mut self, node: NodeId, above: Option<NodeId>, caps: Caps) {
+        let (used, reserved) = (Amount::default(), Amount::default());
+        self.runs.insert(node, Run { above, caps, used, reserved, call: None, cut: None });
+    }
+
+    /// A run's turn begins: its caps count from here (S6.3).
+    pub fn renew(&mut self, node: NodeId) {
+        if let Some(run) = self.runs.get_mut(&node) {
+            run.used = Amount::default();
+        }
+    }
+
+    /// A run is over and nothing more is heard of it. A call in flight counts as spent, whole.
+    pub fn close(&mut self, node: NodeId, now: Wall) {
+        self.cut(node, now);
+        self.runs.remove(&node);
+    }
+
+    /// A run wants to make a call.
+    pub fn ask(&mut self, node: NodeId, ask: &Ask, now: Wall) -> Decision {
+        self.turn(now);
+        if let Some(why) = self.run_is_out(node, ask.own) {
+            return Decision::Refused { why };
+        }
+        let mut options = vec![(Tariff::Own, ask.own)];
+        if let (OnExhausted::Degrade, Some(cheaper)) = (self.budget.on_exhausted, ask.degraded) {
+            options.push((Tariff::Degraded, cheaper));
+        }
+        for (tariff, worst) in options {
+            match self.room(worst, now) {
+                Room::Now => {
+                    self.reserve(node, worst, now);
+                    return Decision::Granted(tariff);
+                }
+                // Calls in flight give back more than enough, sooner than anything else would help.
+                Room::Later { until } => return Decision::Wait { until },
+                Room::None { .. } => {}
+            }
+        }
+        let Room::None { why, turns } = self.room(ask.own, now) else {
+            return Decision::Wait { until: None };
+        };
+        match (self.budget.on_exhausted, turns) {
+            (OnExhausted::Wait | OnExhausted::Slow, Some(until)) => Decision::Wait { until: Some(until) },
+            (OnExhausted::Fail, _) => Decision::Failed { why },
+            (OnExhausted::Wait | OnExhausted::Slow | OnExhausted::Degrade | OnExhausted::Refuse, _) => {
+                Decision::Refused { why }
+            }
+        }
+    }
+
+    /// A run's call was answered and used so much. Without a call in flight it is charged all the same.
+    pub fn charge(&mut self, node: NodeId, used: Amount, now: Wall) {
+        self.turn(now);
+        self.release(node);
+        let before = self.runs.get_mut(&node).and_then(|run| run.cut.take());
+        match before {
+            // It was charged whole when it was cut off, and is heard of after all.
+            Some(whole) => self.spend(node, used.less(whole), whole.less(used)),
+            None => self.spend(node, used, Amount::default()),
+        }
+    }
+
+    /// A run's call in flight was given up before it was sent, or refused by its provider: it cost nothing.
+    pub fn give_back(&mut self, node: NodeId) {
+        self.release(node);
+    }
+
+    /// A run's call in flight was cut off: what it cost nobody may ever say, so its worst case counts as spent.
+    pub fn cut(&mut self, node: NodeId, now: Wall) {
+        self.turn(now);
+        if let Some(whole) = self.release(node) {
+            self.spend(node, whole, Amount::default());
+            if let Some(run) = self.runs.get_mut(&node) {
+                run.cut = Some(whole);
+            }
+        }
+    }
+
+    /// What is left of the lifetime and of each window, for people.
+    pub fn left(&self, now: Wall) -> (Caps, Vec<(super::Per, Caps)>) {
+        let mut windows = self.windows.clone();
+        windows.iter_mut().for_each(|window| window.turn(now));
+        let rest = |used: Amount, caps: &Caps| caps.rest(used.plus(self.reserved));
+        let windows = windows.iter().map(|w| (w.per, rest(w.used(), &w.caps))).collect();
+        (rest(self.lifetime, &self.budget.lifetime), windows)
+    }
+
+    /// Whether nothing is left, so that a run that begins could make no call (S4.2): the sentence that says so.
+    pub fn is_out(&self, now: Wall) -> Option<String> {
+        let one = Amount { tokens: 1, usd: crate::money::Usd::from_nanos(1) };
+        match (self.budget.on_exhausted, Ledger::clone(self).room_after_turn(one, now)) {
+            (OnExhausted::Wait | OnExhausted::Slow, Room::None { turns: Some(_), .. }) => None,
+            (_, Room::None { why, .. }) => Some(why),
+            (_, Room::Now | Room::Later { .. }) => None,
+        }
+    }
+
+    fn room_after_turn(mut self, worst: Amount, now: Wall) -> Room {
+        self.turn(now);
+        self.room(worst, now)
+    }
+
+    fn turn(&mut self, now: Wall) {
+        self.windows.iter_mut().for_each(|window| window.turn(now));
+    }
+
+    /// Whether the daemon's own caps have room for `worst`.
+    fn room(&self, worst: Amount, now: Wall) -> Room {
+        let in_flight = self.reserved.plus(worst);
+        let caps = &self.budget.lifetime;
+        if !caps.hold(self.lifetime.plus(worst)) {
+            let what = caps.passed(self.lifetime, worst).unwrap_or_default();
+            let why = format!("the lifetime budget is used up: {what}; raise intelligence.budget.lifetime");
+            return Room::None { why, turns: None };
+        }
+        let mut until: Option<Wall> = None;
+        let mut waits = !caps.hold(self.lifetime.plus(in_flight));
+        for window in &self.windows {
+            if !window.caps.hold(window.used().plus(worst)) {
+                let what = window.caps.passed(window.used(), worst).unwrap_or_default();
+                let per = window.per.name();
+                let fits_an_empty_one = window.caps.hold(worst);
+                let why = format!("the budget of this {per} is used up: {what}; raise intelligence.budget.windows");
+                return Room::None { why, turns: fits_an_empty_one.then(|| window.ends()) };
+            }
+            waits |= !window.caps.hold(window.used().plus(in_flight));
+            if self.budget.on_exhausted == OnExhausted::Slow {
+                let from = window.paced_from(window.used().plus(in_flight));
+                if from > now {
+                    until = until.max(Some(from));
+                }
+            }
+        }
+        match (waits, until) {
+            (false, None) => Room::Now,
+            (_, until) => Room::Later { until },
+        }
+    }
+
+    /// Why a run, or one above it, has no room of its own for `worst`.
+    fn run_is_out(&self, node: NodeId, worst: Amount) -> Option<String> {
+        self.path(node).find_map(|at| {
+            let run = self.runs.get(&at)?;
+            let what = run.caps.passed(run.used.plus(run.reserved), worst)?;
+            let whose = if at == node { "the run's budget" } else { "the budget of a run above it" };
+            Some(format!("{whose} is used up: {what}; raise limits.usd or limits.tokens"))
+        })
+    }
+
+    /// A run and those above it.
+    fn path(&self, node: NodeId) -> impl Iterator<Item = NodeId> + '_ {
+        std::iter::successors(Some(node), |at| self.runs.get(at)?.above)
+    }
+
+    fn reserve(&mut self, node: NodeId, worst: Amount, now: Wall) {
+        // A run has one call in flight; a second one without a word about the first has cost that one.
+        self.cut(node, now);
+        self.reserved = self.reserved.plus(worst);
+        for at in self.path(node).collect::<Vec<_>>() {
+            if let Some(run) = self.runs.get_mut(&at) {
+                run.reserved = run.reserved.plus(worst);
+            }
+        }
+        if let Some(run) = self.runs.get_mut(&node) {
+            // Frames keep their order: what is reported from now on is this call's.
+            (run.call, run.cut) = (Some(worst), None);
+        }
+    }
+
+    fn release(&mut self, node: NodeId) -> Option<Amount> {
+        let worst = self.runs.get_mut(&node)?.call.take()?;
+        self.reserved = self.reserved.less(worst);
+        for at in self.path(node).collect::<Vec<_>>() {
+            if let Some(run) = self.runs.get_mut(&at) {
+                run.reserved = run.reserved.less(worst);
+            }
+        }
+        Some(worst)
+    }
+
+    /// Charges `more` and takes back `less`, everywhere.
+    fn spend(&mut self, node: NodeId, more: Amount, less: Amount) {
+        self.lifetime = self.lifetime.plus(more).less(less);
+        for window in &mut self.windows {
+            window.charge(more);
+            window.correct(less);
+        }
+        for at in self.path(node).collect::<Vec<_>>() {
+            if let Some(run) = self.runs.get_mut(&at) {
+                run.used = run.used.plus(more).less(less);
+            }
+        }
+    }
+}
+
+/// Whether a worst case fits.
+enum Room {
+    Now,
+    /// Once calls in flight gave back what they do not use, or at that time.
+    Later { until: Option<Wall> },
+    None {
+        why: String,
+        /// When the window turns that is full; `None` where no waiting helps.
+        turns: Option<Wall>,
+    },
+}
