@@ -1,7 +1,8 @@
 //! What the core is told at start: a resolved, checked configuration. Reading and checking files is the
 //! binary's; every duration here is a key of the configuration.
 
-use crate::money::Price;
+use crate::budget::Budget;
+use crate::money::{Price, Usd};
 use crate::time::Duration;
 use crate::wire::message::{Mode, Model, RunLimits, Server, ToolDecl};
 use serde::{Deserialize, Serialize};
@@ -32,6 +33,12 @@ pub struct Config {
     pub host: Vec<HostServer>,
     /// `limits.run`.
     pub run: RunLimits,
+    /// `limits.run.usd`: money of a run and all below it; of a warm one in each turn.
+    pub run_usd: Option<Usd>,
+    /// `intelligence.budget`.
+    pub budget: Budget,
+    /// The model of `intelligence.budget.degrade`.
+    pub degraded: Option<ModelChoice>,
     /// `limits.subagents`.
     pub subagents: SubagentLimits,
     /// `subagents.defaults`.
@@ -83,6 +90,9 @@ impl Config {
             servers: Vec::new(),
             host: Vec::new(),
             run: RunLimits::default(),
+            run_usd: None,
+            budget: Budget::default(),
+            degraded: None,
             subagents: SubagentLimits::default(),
             defaults: SpawnDefaults::default(),
             liveness: Liveness::default(),
@@ -98,7 +108,7 @@ impl Config {
     pub fn without_values(&self) -> Config {
         let mut config = self.clone();
         config.servers.iter_mut().for_each(Server::leave_out_values);
-        for choice in config.models.values_mut().chain([&mut config.model]) {
+        for choice in config.models.values_mut().chain([&mut config.model]).chain(&mut config.degraded) {
             choice.model.leave_out_values();
         }
         config
@@ -172,6 +182,8 @@ pub struct LimitOverrides {
     pub tokens: Option<u64>,
     /// Time.
     pub deadline: Option<Duration>,
+    /// Money, of the run and all below it.
+    pub usd: Option<Usd>,
     /// `RLIMIT_DATA` in bytes.
     pub memory: Option<u64>,
     /// `RLIMIT_CPU`.

@@ -7,8 +7,8 @@
 //! |---|---|
 //! | 4 | [`supervisor`] |
 //! | 3 | [`run`], [`admit`] |
-//! | 2 | [`budget`], [`plan`], [`mod@distill`], [`policy`] |
-//! | 1 | [`wire`], [`record`], [`money`], [`snapshot`], [`json`], [`event`], [`action`], [`config`], [`machine`], [`note`] |
+//! | 2 | [`plan`], [`mod@distill`], [`policy`] |
+//! | 1 | [`wire`], [`record`], [`money`], [`budget`], [`snapshot`], [`json`], [`event`], [`action`], [`config`], [`machine`], [`note`] |
 //! | 0 | [`time`], [`id`], [`rng`], [`limits`], [`error`], [`bytes`], [`preview`], [`units`] |
 //!
 //! The child's wing ([`agent`], [`mcp`], [`model`]) is never imported by the floors above 1; a test holds that.
@@ -25,6 +25,7 @@ pub mod time;
 pub mod units;
 
 pub mod action;
+pub mod budget;
 pub mod config;
 pub mod event;
 pub mod json;
@@ -34,7 +35,6 @@ pub mod note;
 pub mod snapshot;
 pub mod wire;
 
-pub mod budget;
 pub mod distill;
 pub mod plan;
 pub mod policy;

@@ -233,6 +233,12 @@ pub const FORK_RETRIES: [Duration; 3] =
 /// judged by it, nor by shorter ones that could spoil a wait (S9.3).
 pub const STALL_GAP: Duration = Duration::from_secs(1);
 
+/// Who waits for a window of a budget looks at the wall clock this often at least, for it may be set.
+pub const BUDGET_LOOK: Duration = Duration::from_secs(60);
+
+/// Most tokens of one reply where the configuration does not say; with a budget the provider is told so.
+pub const MODEL_OUTPUT: u64 = 16_384;
+
 /// How long a spawn counts towards a daemon's `limits.subagents.total` (S4.3).
 pub const TOTAL_WINDOW: Duration = Duration::from_secs(24 * 3_600);
 

@@ -84,6 +84,8 @@ pub enum Waits {
     Message,
     /// A person's `resume`.
     Paused,
+    /// Room in a budget for its next model call.
+    Budget,
     /// Nothing that it told; its control thread answers.
     Silent,
     /// Pongs are missing.
@@ -117,6 +119,7 @@ impl RunView {
             Waits::Throttled { until } => format!("throttled until {}", clock(*until)),
             Waits::Message => format!("message {age}"),
             Waits::Paused => format!("paused {age}"),
+            Waits::Budget => format!("budget {age}"),
             Waits::Silent => format!("silent {age}, answering"),
             Waits::NoPong { silent, no_pong, stuck_at } => {
                 format!("silent {}, no pong {} (stuck at {})", Age(*silent), Age(*no_pong), Age(*stuck_at))
@@ -181,6 +184,7 @@ mod tests {
                 "silent 130s, no pong 8s (stuck at 10s)",
             ),
             (Waits::Paused, 300, "paused 5m"),
+            (Waits::Budget, 61, "budget 1m"),
             (Waits::Message, 7_200, "message 120m"),
             (Waits::Start, 0, "starting 0s"),
         ] {

@@ -25,6 +25,9 @@ pub fn up(message: &Up) -> String {
         Up::ToolRequest(request) => {
             format!("call {} of {} with {}", request.id, plain(&request.name), plain(&*request.args.0))
         }
+        Up::BudgetRequest(ask) => {
+            format!("it asks for a model call of up to {} tokens in and {} out", ask.input, ask.output)
+        }
         Up::Ack(ack) => format!("it has taken message {}", ack.id),
         Up::Turn(turn) => format!("its turn {} ended, {}", turn.id, turn_outcome(&turn.outcome)),
         Up::Result(result) => ended(result),
@@ -90,5 +93,12 @@ pub fn down(message: &Down) -> String {
         Down::Finish(finish) => format!("finish now: {}", quoted(&finish.reason)),
         Down::Pause(_) => "pause".to_owned(),
         Down::Resume(_) => "go on".to_owned(),
+        Down::BudgetGrant(grant) => match &grant.verdict {
+            BudgetVerdict::Own => "the model call may be made".to_owned(),
+            BudgetVerdict::Degraded => "the model call may be made, with the cheaper model".to_owned(),
+            BudgetVerdict::Refused(why) | BudgetVerdict::Failed(why) => {
+                format!("the model call may not be made: {}", plain(why))
+            }
+        },
     }
 }

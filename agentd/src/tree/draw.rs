@@ -95,7 +95,9 @@ fn look(run: &RunView) -> Style {
     match run.waits {
         Waits::NoPong { .. } => color(AnsiColor::Red),
         Waits::Silent | Waits::Throttled { .. } => color(AnsiColor::Yellow),
-        Waits::Queued { .. } | Waits::Ending | Waits::Message | Waits::Paused => Style::new().dimmed(),
+        Waits::Queued { .. } | Waits::Ending | Waits::Message | Waits::Paused | Waits::Budget => {
+            Style::new().dimmed()
+        }
         Waits::Model | Waits::Tools(_) => color(AnsiColor::Green),
         Waits::Start | Waits::Servers | Waits::Children(_) => Style::new(),
     }

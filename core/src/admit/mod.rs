@@ -34,7 +34,9 @@ pub enum Gate {
     Total,
     /// Depth minted from the requester's record (S4.4).
     Depth,
-    // Budget left, then trifecta over the narrowed tools: their place is here.
+    /// The daemon's budget is not used up.
+    Budget,
+    // Trifecta over the narrowed tools: its place is here.
     /// Limits, priority and names are well-formed, nothing unknown was said.
     WellFormed,
     // Pressure: its place is here.
@@ -44,13 +46,14 @@ pub enum Gate {
 
 impl Gate {
     /// Every gate that is built, in order.
-    pub const ORDER: [Gate; 8] = [
+    pub const ORDER: [Gate; 9] = [
         Gate::Draining,
         Gate::Instruction,
         Gate::Mode,
         Gate::Breadth,
         Gate::Total,
         Gate::Depth,
+        Gate::Budget,
         Gate::WellFormed,
         Gate::Rate,
     ];
@@ -64,6 +67,7 @@ impl Gate {
             Gate::Breadth => "breadth",
             Gate::Total => "total",
             Gate::Depth => "depth",
+            Gate::Budget => "budget",
             Gate::WellFormed => "well_formed",
             Gate::Rate => "rate",
         }
@@ -117,6 +121,8 @@ pub struct Applicant<'a> {
     pub draining: bool,
     /// It may wait for breadth and rate: a conversation asks, not a run that was delegated itself.
     pub may_wait: bool,
+    /// Why no model call could be made, if the daemon's budget is used up.
+    pub no_budget: Option<String>,
     /// What is wrong with names and limits (servers, tools, sizes), found by the caller of `admit`.
     pub problems: &'a [String],
     /// Handles of the live runs, for the breadth refusal.
@@ -182,6 +188,7 @@ impl Admission {
                 | Gate::Mode
                 | Gate::Total
                 | Gate::Depth
+                | Gate::Budget
                 | Gate::WellFormed => self.pass(gate, &mut applicant, now)?,
             }
         }
@@ -298,6 +305,9 @@ impl Admission {
                 Some((self.limits.depth.to_string(), (u64::from(a.requester_depth) + 1).to_string())),
                 "do the work in this run, or raise limits.subagents.depth".into(),
             )),
+            Gate::Budget => a.no_budget.take().map_or(Ok(()), |why| {
+                Err(refuse(gate, format!("budget: {why}"), None, "answer with what you have".into()))
+            }),
             Gate::WellFormed if !(a.args.problems.is_empty() && a.problems.is_empty()) => {
                 let all: Vec<&str> = a.args.problems.iter().chain(a.problems).map(String::as_str).collect();
                 Err(refuse(gate, all.join("; "), None, "correct these and call again".into()))

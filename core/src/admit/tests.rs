@@ -30,6 +30,7 @@ fn apply(a: &mut Admission, args: &RunArgs, depth: u32, draining: bool) -> Resul
         requester_depth: depth,
         draining,
         may_wait: depth == 0,
+        no_budget: None,
         problems: &[],
         live: &mut live.into_iter(),
     };

@@ -7,6 +7,10 @@ use crate::wire::message::{LoopEnd, RunLimits, Usage};
 /// Bytes that count as one token where a provider does not say.
 const BYTES_PER_TOKEN: u64 = 4;
 
+/// Tokens that a provider may add around a request for its roles, its tools and its own template. Generous: what is not
+/// used is given back.
+const REQUEST_OVERHEAD: u64 = 1_000;
+
 /// Limits and use.
 #[derive(Debug)]
 pub(super) struct Budget {
@@ -15,12 +19,14 @@ pub(super) struct Budget {
     /// Model calls begun.
     pub(super) steps: u32,
     tokens: u64,
+    /// What the provider said that a request of so many bytes had: tokens, bytes.
+    reported: Option<(u64, usize)>,
 }
 
 impl Budget {
     /// `since` is when the deadline began to run.
     pub(super) fn new(limits: RunLimits, since: Instant) -> Budget {
-        Budget { limits, since, steps: 0, tokens: 0 }
+        Budget { limits, since, steps: 0, tokens: 0, reported: None }
     }
 
     /// All of it anew, for a turn that begins `now`.
@@ -76,6 +82,16 @@ impl Budget {
         self.limits.tokens.saturating_sub(self.tokens)
     }
 
+    /// Most tokens that a request of `bytes` can have: no more than its bytes; and where it goes on from one whose
+    /// tokens are known, no more than these and the bytes that came since.
+    pub(super) fn most_input(&self, bytes: usize) -> u64 {
+        let all = whole(bytes);
+        let grown = self.reported.and_then(|(tokens, before)| {
+            bytes.checked_sub(before).map(|new| tokens.saturating_add(whole(new)))
+        });
+        grown.map_or(all, |grown| grown.min(all)).saturating_add(REQUEST_OVERHEAD)
+    }
+
     /// Charges a model call that was answered. What the provider did not report is estimated from the bytes
     /// sent and received; two zeros are no report, since a call that used nothing cannot be.
     pub(super) fn charge(&mut self, model: &str, sent: usize, reply: &Reply) -> Usage {
@@ -92,15 +108,17 @@ impl Budget {
             cached: said.cached.unwrap_or(0).min(input),
             estimated: said.input.is_none() || said.output.is_none(),
             model: model.to_owned(),
+            cut: false,
         };
+        self.reported = said.input.map(|input| (input, sent));
         self.add(&usage);
         usage
     }
 
     /// Charges a model call that was cut off: what was sent is spent, whatever would have come back.
     pub(super) fn charge_cut(&mut self, model: &str, sent: usize) -> Usage {
-        let usage =
-            Usage { input: estimate(sent), output: 0, cached: 0, estimated: true, model: model.to_owned() };
+        let (input, model) = (estimate(sent), model.to_owned());
+        let usage = Usage { input, output: 0, cached: 0, estimated: true, model, cut: true };
         self.add(&usage);
         usage
     }
@@ -113,6 +131,10 @@ impl Budget {
 fn received(reply: &Reply) -> usize {
     let calls: usize = reply.calls.iter().map(|c| c.name.len() + c.args.len()).sum();
     reply.text.as_ref().map_or(0, String::len) + calls
+}
+
+fn whole(bytes: usize) -> u64 {
+    u64::try_from(bytes).unwrap_or(u64::MAX)
 }
 
 pub(super) fn estimate(bytes: usize) -> u64 {

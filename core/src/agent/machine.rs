@@ -2,6 +2,7 @@
 
 mod acting;
 mod answering;
+mod asking;
 mod ending;
 mod orders;
 
@@ -15,7 +16,8 @@ use crate::model::{Message, ModelRequest};
 use crate::policy::Grant;
 use crate::time::Instant;
 use crate::wire::Up;
-use crate::wire::message::{LoopEnd, LoopEvidence, Mode, Spawn, State, Text, ToolDecl, WaitingOn};
+use crate::wire::message::{LoopEnd, LoopEvidence, Mode, Spawn, State, Text, WaitingOn};
+use asking::Asks;
 use std::collections::VecDeque;
 use std::mem;
 use std::sync::Arc;
@@ -28,6 +30,8 @@ pub struct Loop {
     /// It has turns: one for the instruction and one for each message.
     warm: bool,
     model: String,
+    /// Every model call is asked for first, and this is what it is told.
+    asks: Option<Asks>,
     system: String,
     catalogue: Catalogue,
     /// What the answer must fit.
@@ -58,6 +62,8 @@ pub struct Loop {
 enum Phase {
     /// Not begun.
     Waiting,
+    /// A model call is to be made, once the supervisor grants it.
+    Asking(Asking),
     /// A model call is in flight.
     Thinking(Thought),
     /// Tool calls are in flight.
@@ -69,10 +75,20 @@ enum Phase {
     Ended,
 }
 
+/// See [`Phase::Asking`].
+#[derive(Debug, Clone, Copy)]
+struct Asking {
+    call: u64,
+    /// It is the last of its turn, without tools.
+    last: bool,
+}
+
 #[derive(Debug)]
 struct Thought {
     call: u64,
     began: Instant,
+    /// It is made with the cheaper model.
+    degraded: bool,
     /// Bytes of the request, for estimates.
     sent: usize,
     /// It is the last of its turn, without tools.
@@ -145,6 +161,7 @@ impl Loop {
             phase: Phase::Waiting,
             warm,
             model: spec.model.name.clone(),
+            asks: spec.budget.as_ref().map(|budget| Asks::new(&spec.model, budget)),
             system: prompt::system(spec, &missing),
             schema,
             history: History::new(prompt::opening(spec)),
@@ -208,6 +225,9 @@ impl Loop {
             }
             (phase, Input::Resume) => self.resume(now, phase, out),
             (Phase::Waiting, Input::Start) => self.start(now, out),
+            (Phase::Asking(asking), Input::Granted { call, verdict }) if call == asking.call => {
+                self.granted(now, asking, verdict, out)
+            }
             (Phase::Thinking(thought), Input::ModelReply { call, reply }) if call == thought.call => {
                 self.replied(now, &thought, reply, out)
             }
@@ -219,8 +239,9 @@ impl Loop {
             }
             // A second start, time passing, and answers that nobody waits for any more.
             (
-                phase @ (Phase::Waiting | Phase::Thinking(_) | Phase::Acting(_)),
+                phase @ (Phase::Waiting | Phase::Asking(_) | Phase::Thinking(_) | Phase::Acting(_)),
                 Input::Start
+                | Input::Granted { .. }
                 | Input::ModelReply { .. }
                 | Input::ModelWaiting { .. }
                 | Input::ToolDone { .. }
@@ -229,6 +250,7 @@ impl Loop {
             | (
                 phase @ (Phase::Paused(_) | Phase::Idle),
                 Input::Start
+                | Input::Granted { .. }
                 | Input::ModelReply { .. }
                 | Input::ModelWaiting { .. }
                 | Input::ToolDone { .. }
@@ -240,7 +262,7 @@ impl Loop {
     /// Whether the deadline runs: not between turns, and not while it stands still.
     fn is_bounded(&self) -> bool {
         match self.phase {
-            Phase::Thinking(_) | Phase::Acting(_) => true,
+            Phase::Asking(_) | Phase::Thinking(_) | Phase::Acting(_) => true,
             Phase::Waiting => !self.turn.over,
             Phase::Paused(_) | Phase::Idle | Phase::Ended => false,
         }
@@ -259,30 +281,42 @@ impl Loop {
         self.tell_steers(out);
         let last = self.tell_to_finish();
         let call = self.mint();
+        match &self.asks {
+            Some(asks) => self.ask(asks.output, Asking { call, last }, out),
+            None => self.think(now, call, last, false, out),
+        }
+    }
+
+    /// Makes a model call.
+    fn think(&mut self, now: Instant, call: u64, last: bool, degraded: bool, out: &mut Vec<Output>) -> Phase {
         self.budget.steps += 1;
         self.evidence.model_calls = self.evidence.model_calls.saturating_add(1);
         let declared = self.catalogue.offered.clone();
-        let (tools, tool_bytes): (Arc<[ToolDecl]>, usize) = match last {
-            true => (Arc::default(), 0),
-            false => (declared.clone(), self.catalogue.bytes),
-        };
         let request = ModelRequest {
-            model: self.model.clone(),
+            model: self.called(degraded).to_owned(),
+            degraded,
+            max_output: self.asks.as_ref().map(|asks| asks.output),
             system: self.system.clone(),
             messages: self.history.messages().to_vec(),
             context: self.history.context,
             begins: self.history.begins,
             turn: self.turn.number,
-            tools,
+            tools: if last { Arc::default() } else { declared.clone() },
             declared,
             names: self.catalogue.names.clone(),
             step: self.budget.steps,
             tokens_left: self.budget.tokens_left(),
         };
-        let sent = self.system.len() + tool_bytes + self.history.bytes;
+        let sent = self.sent(last);
         self.tell(WaitingOn::Model, Some(estimate(sent)), out);
         out.push(Output::CallModel { call, request: Box::new(request) });
-        Phase::Thinking(Thought { call, began: now, sent, last, held_up: false })
+        Phase::Thinking(Thought { call, began: now, degraded, sent, last, held_up: false })
+    }
+
+    /// Bytes of the next request.
+    fn sent(&self, last: bool) -> usize {
+        let tools = if last { 0 } else { self.catalogue.bytes };
+        self.system.len() + tools + self.history.bytes
     }
 
     /// Tells what the run waits on, when that is news; `in_flight` is what a model call has sent, in tokens.

@@ -24,7 +24,7 @@ pub use machine::Loop;
 use crate::bytes::Json;
 use crate::model::{ModelError, ModelRequest, Reply};
 use crate::wire::Up;
-use crate::wire::message::{Failed, RunResult, ToolDecl, Turn};
+use crate::wire::message::{BudgetVerdict, Failed, RunResult, ToolDecl, Turn};
 
 /// A tool that the shell can reach.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,6 +54,13 @@ pub enum ToolSource {
 pub enum Input {
     /// Begin. A second one changes nothing.
     Start,
+    /// Whether a model call may be made. About one that is no longer asked for it is dropped.
+    Granted {
+        /// The number of the [`Up::BudgetRequest`].
+        call: u64,
+        /// With which model, or why not.
+        verdict: BudgetVerdict,
+    },
     /// What came of a model call. One that is no longer awaited is dropped.
     ModelReply {
         /// The number of [`Output::CallModel`].

@@ -259,6 +259,7 @@ fn spec() -> Spawn {
             repeats: 5,
             tool_result_bytes: 65_536,
         },
+        budget: None,
         log_level: "info".to_owned(),
     }
 }

@@ -79,7 +79,13 @@ impl Ledger {
     /// Nothing used.
     pub fn new(budget: Budget, now: Wall) -> Ledger {
         let windows = budget.windows.iter().map(|(per, caps)| Window::new(*per, *caps, now)).collect();
-        Ledger { budget, lifetime: Amount::default(), windows, reserved: Amount::default(), runs: BTreeMap::new() }
+        Ledger {
+            budget,
+            lifetime: Amount::default(),
+            windows,
+            reserved: Amount::default(),
+            runs: BTreeMap::new(),
+        }
     }
 
     /// A run begins, below another or none. `caps` bound it and all below it.
@@ -98,7 +104,11 @@ impl Ledger {
     /// A run is over and nothing more is heard of it. A call in flight counts as spent, whole.
     pub fn close(&mut self, node: NodeId, now: Wall) {
         self.cut(node, now);
-        self.runs.remove(&node);
+        let above = self.runs.remove(&node).and_then(|run| run.above);
+        // What is left of it goes on under whoever was above.
+        for run in self.runs.values_mut().filter(|run| run.above == Some(node)) {
+            run.above = above;
+        }
     }
 
     /// A run wants to make a call.
@@ -206,7 +216,8 @@ impl Ledger {
                 let what = window.caps.passed(window.used(), worst).unwrap_or_default();
                 let per = window.per.name();
                 let fits_an_empty_one = window.caps.hold(worst);
-                let why = format!("the budget of this {per} is used up: {what}; raise intelligence.budget.windows");
+                let why =
+                    format!("the budget of this {per} is used up: {what}; raise intelligence.budget.windows");
                 return Room::None { why, turns: fits_an_empty_one.then(|| window.ends()) };
             }
             waits |= !window.caps.hold(window.used().plus(in_flight));
@@ -283,7 +294,9 @@ impl Ledger {
 enum Room {
     Now,
     /// Once calls in flight gave back what they do not use, or at that time.
-    Later { until: Option<Wall> },
+    Later {
+        until: Option<Wall>,
+    },
     None {
         why: String,
         /// When the window turns that is full; `None` where no waiting helps.

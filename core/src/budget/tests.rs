@@ -77,11 +77,14 @@ fn each_answer_to_exhaustion_is_its_own() {
             Decision::Granted(_) => "granted",
         };
         assert_eq!(said, want, "{policy:?}");
-        assert_eq!(l.ask(NodeId(1), &ask(tokens(100)), Wall(HOUR)), match policy {
-            // The other half of an hour's budget is not for its first minute.
-            OnExhausted::Slow => Decision::Wait { until: Some(Wall(2 * HOUR)) },
-            _ => Decision::Granted(Tariff::Own),
-        });
+        assert_eq!(
+            l.ask(NodeId(1), &ask(tokens(100)), Wall(HOUR)),
+            match policy {
+                // The other half of an hour's budget is not for its first minute.
+                OnExhausted::Slow => Decision::Wait { until: Some(Wall(2 * HOUR)) },
+                _ => Decision::Granted(Tariff::Own),
+            }
+        );
     }
 }
 

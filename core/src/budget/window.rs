@@ -18,7 +18,8 @@ pub enum Per {
 
 impl Per {
     /// Every one with its name.
-    pub const ALL: [(&'static str, Per); 3] = [("minute", Per::Minute), ("hour", Per::Hour), ("day", Per::Day)];
+    pub const ALL: [(&'static str, Per); 3] =
+        [("minute", Per::Minute), ("hour", Per::Hour), ("day", Per::Day)];
 
     /// Its name in configurations and messages.
     pub const fn name(self) -> &'static str {

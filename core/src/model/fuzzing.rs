@@ -135,6 +135,8 @@ fn first() -> ModelRequest {
     let tools: Arc<[ToolDecl]> = Arc::from(declared);
     ModelRequest {
         model: "m".to_owned(),
+        degraded: false,
+        max_output: None,
         system: String::new(),
         messages: vec![Arc::new(Message::User("Count the lines of src.".to_owned()))],
         context: 0,

@@ -31,6 +31,10 @@ use std::sync::Arc;
 pub struct ModelRequest {
     /// Reference of the model, as the configuration knows it.
     pub model: String,
+    /// It is the cheaper model of `on_exhausted: degrade` (S15.6).
+    pub degraded: bool,
+    /// Most tokens of the reply that were asked for; the provider must be told no more.
+    pub max_output: Option<u64>,
     /// System text; empty for none.
     pub system: String,
     /// The history, oldest first. Every call of an assistant message is answered by the results right after it.

@@ -13,6 +13,8 @@ use std::collections::BTreeMap;
 pub(super) fn asking(messages: Vec<Message>) -> ModelRequest {
     ModelRequest {
         model: "ref".into(),
+        degraded: false,
+        max_output: None,
         system: "Be brief.".into(),
         messages: messages.into_iter().map(Arc::new).collect(),
         context: 0,

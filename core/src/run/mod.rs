@@ -21,7 +21,7 @@ use crate::policy::grant::Grant;
 use crate::record::{Evidence, Record, ResultObject, Status, Tokens, UsageSum};
 use crate::time::{Duration, Instant};
 use crate::wire::Down;
-use crate::wire::message::{FailKind, LoopEvidence, Spawn, WaitingOn};
+use crate::wire::message::{BudgetRequest, FailKind, LoopEvidence, Spawn, WaitingOn};
 use channel::Channel;
 use process::Process;
 use serde::{Deserialize, Serialize, Serializer};
@@ -68,6 +68,12 @@ pub struct Run {
     pub model: String,
     /// What its tokens cost.
     pub price: Option<Price>,
+    /// Its child asks before each model call.
+    pub asks: bool,
+    /// What it asks for, until it is answered.
+    pub asking: Option<BudgetRequest>,
+    /// Highest number of such a request.
+    pub last_ask: u64,
     /// The beginning of its instruction, for people.
     pub title: String,
     /// Its turns, when it has many.

@@ -320,7 +320,7 @@ impl Core {
     }
 
     /// A child whose queue is full of what it asked for (S2.7).
-    fn does_not_read(&mut self, node: NodeId, out: &mut Actions) {
+    pub(super) fn does_not_read(&mut self, node: NodeId, out: &mut Actions) {
         let Some(run) = self.run(node) else { return };
         run.channel.close();
         self.decide(node, Ending::without_result(Status::Failed, "does not read"), out);

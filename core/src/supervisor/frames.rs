@@ -45,6 +45,7 @@ impl Core {
                 | Up::Usage(_)
                 | Up::Tools(_)
                 | Up::ToolRequest(_)
+                | Up::BudgetRequest(_)
                 | Up::Ack(_)
                 | Up::Turn(_)
                 | Up::Result(_)
@@ -73,7 +74,11 @@ impl Core {
                 run.steers.remove(&ack.id);
                 self.steer_taken(node, ack.id);
             }
-            Up::Turn(turn) => self.turn_ended(node, turn, out),
+            Up::Turn(turn) => {
+                self.not_called(node);
+                self.turn_ended(node, turn, out);
+            }
+            Up::BudgetRequest(ask) => self.budget_requested(node, ask, out),
             Up::ToolRequest(request) => self.tool_request(node, request, out),
             Up::Result(result) => self.terminal_result(node, result, out),
             Up::Failed(failed) => self.terminal_failed(node, failed, out),
@@ -122,42 +127,40 @@ impl Core {
     }
 
     fn used(&mut self, node: NodeId, usage: &Usage) {
-        let mut tokens = Tokens {
-            input: usage.input,
-            output: usage.output,
-            cached: usage.cached,
-            estimated: usage.estimated,
-            ..Tokens::default()
-        };
+        let mut tokens = self.priced(node, usage);
+        self.called(node, &tokens, usage.cut);
         if let Some(run) = self.run(node) {
             run.in_flight = None;
-            tokens.input = tokens.input.saturating_sub(std::mem::take(&mut run.charged_ahead));
+            let ahead = std::mem::take(&mut run.charged_ahead);
+            if ahead > 0 {
+                let rest = usage.input.saturating_sub(ahead);
+                tokens = self.priced(node, &Usage { input: rest, ..usage.clone() });
+            }
         }
-        self.charge(node, tokens);
+        self.charge(node, &tokens);
     }
 
     /// A model call that is still in flight when a run's outcome is decided for it: nobody may ever report it, so
     /// what it has sent is charged now, by estimate (S8.5).
     pub(super) fn charge_in_flight(&mut self, node: NodeId) {
+        self.call_cut(node);
         let Some(run) = self.run(node) else { return };
         if let Some(input) = run.in_flight.take() {
             run.charged_ahead = input;
-            self.charge(node, Tokens { input, estimated: true, ..Tokens::default() });
+            let (output, cached, estimated, model) = (0, 0, true, run.model.clone());
+            let tokens = self.priced(node, &Usage { input, output, cached, estimated, model, cut: true });
+            self.charge(node, &tokens);
         }
     }
 
-    fn charge(&mut self, node: NodeId, mut tokens: Tokens) {
+    fn charge(&mut self, node: NodeId, tokens: &Tokens) {
         if let Some(run) = self.run(node) {
-            match &run.price {
-                Some(price) => tokens.usd = price.of(&tokens),
-                None => tokens.unpriced = true,
-            }
-            run.record.usage.add(&tokens);
+            run.record.usage.add(tokens);
         }
         // A subtree equals the sum of everything below it, so what one uses is added all the way up.
         let mut at = Some(node);
         while let Some(run) = at.and_then(|n| self.run(n)) {
-            run.subtree.add(&tokens);
+            run.subtree.add(tokens);
             at = run.parent;
         }
     }
@@ -202,6 +205,8 @@ impl Core {
         run.count(evidence);
         // The child has told what its calls used; one that failed used nothing it knows of.
         run.in_flight = None;
+        self.not_called(node);
+        let Some(run) = self.run(node) else { return };
         if run.outcome.is_decided() {
             out.push(self.note(node, Level::Debug, "child.late_result").into());
         } else {

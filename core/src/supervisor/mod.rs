@@ -8,6 +8,7 @@
 //! | `queue` | who waits for a permit |
 //! | `warm` | messages to warm runs, their turns, their retirement |
 //! | `models` | which model a run gets |
+//! | `budget` | whether a model call may be made |
 //! | `tools` | the calls of the supervisor's own tools |
 //! | `host_tools` | the calls of the embedding program's tools |
 //! | `operator` | who calls without being a run |
@@ -23,6 +24,7 @@
 //! | `checkpoint` | all that is known, as bytes and back |
 
 mod answering;
+mod budget;
 mod catalogue;
 mod checkpoint;
 mod conversation;
@@ -48,6 +50,7 @@ mod worker;
 use crate::action::Costliest;
 use crate::action::{Action, Actions};
 use crate::admit::Admission;
+use crate::budget::Ledger;
 use crate::config::Config;
 use crate::event::Event;
 use crate::id::{Handle, NodeId};
@@ -59,6 +62,7 @@ use crate::rng::Rng;
 use crate::run::Run;
 use crate::snapshot::Snapshot;
 use crate::time::{Instant, Now};
+use budget::BudgetQueue;
 pub use checkpoint::CheckpointError;
 use conversation::Conversation;
 use drain::Drain;
@@ -87,6 +91,8 @@ pub struct Core {
     /// Saves that are out, by number: whose, and what for.
     writes: BTreeMap<u64, (NodeId, Write)>,
     admission: Admission,
+    ledger: Ledger,
+    budget: BudgetQueue,
     timers: Timers,
     /// Runs this event changed; their timers are set anew at its end.
     touched: BTreeSet<NodeId>,
@@ -130,6 +136,7 @@ impl Core {
     pub fn new(config: Config, now: Now) -> Core {
         let window = (!config.one_shot).then_some(limits::TOTAL_WINDOW);
         let admission = Admission::new(config.subagents, window, now.mono);
+        let ledger = Ledger::new(config.budget.clone(), now.wall);
         let orphans_at = config.reap_orphans_always.then(|| now.mono + limits::ORPHAN_SWEEP);
         Core {
             config,
@@ -144,6 +151,8 @@ impl Core {
             last_seq: 0,
             writes: BTreeMap::new(),
             admission,
+            ledger,
+            budget: BudgetQueue::default(),
             timers: Timers::default(),
             touched: BTreeSet::new(),
             offered: BTreeMap::new(),
@@ -257,6 +266,7 @@ impl Core {
     /// Begins what may begin now, sets the timers of what this event changed and looks whether the daemon is done.
     fn settle(&mut self, out: &mut Actions) {
         self.promote(out);
+        self.grant_calls(out);
         for node in std::mem::take(&mut self.touched) {
             let Some(run) = self.runs.get(&node) else {
                 self.timers.clear(node);
@@ -271,6 +281,7 @@ impl Core {
         while self.ended.len() > limits::ENDED_RUNS {
             let Some(run) = self.ended.pop_front().and_then(|node| self.runs.remove(&node)) else { continue };
             self.keep_sums_of(&run);
+            self.ledger.close(run.record.node, self.now.wall);
             if let Some(handle) = run.record.handle {
                 self.by_handle.remove(&handle);
             }
@@ -310,7 +321,7 @@ impl Machine for Core {
         }
         let runs = self.timers.first().map(|at| Deadline { at, why: "a run" });
         let orphans = self.orphans_at.map(|at| Deadline { at, why: "orphans" });
-        let own = [self.conversation_due(), self.drain_due(), self.queue_due()];
+        let own = [self.conversation_due(), self.drain_due(), self.queue_due(), self.budget_due()];
         [runs, orphans].into_iter().chain(own).flatten().min_by_key(|d| d.at)
     }
 

@@ -6,6 +6,7 @@
 use super::{Core, Write, daemon_note};
 use crate::action::{Action, Actions, Walls};
 use crate::admit::Verdict;
+use crate::budget::Caps;
 use crate::config::{HostServer, Priority};
 use crate::error::Refusal;
 use crate::id::{Handle, NodeId, RunId};
@@ -36,6 +37,8 @@ pub(super) struct Plan {
     pub(super) walls: Walls,
     pub(super) priority: Priority,
     pub(super) price: Option<Price>,
+    /// What it and all below it may use.
+    pub(super) caps: Caps,
     pub(super) payload: Spawn,
 }
 
@@ -95,6 +98,9 @@ impl Core {
             priority: plan.priority,
             model: payload.model.name.clone(),
             price: plan.price,
+            asks: payload.budget.is_some(),
+            asking: None,
+            last_ask: 0,
             title: title(&payload.instruction),
             warm: (payload.mode == Mode::Warm).then(|| Warm::begun(self.now.mono)),
             last_text: FIRST_TURN,
@@ -124,6 +130,7 @@ impl Core {
         if let Some(parent) = plan.parent.and_then(|p| self.run(p)) {
             parent.children.push(node);
         }
+        self.ledger.open(node, plan.parent, plan.caps);
         self.runs.insert(node, run);
         self.busy.insert(node);
         self.touched.insert(node);
@@ -226,6 +233,7 @@ impl Core {
     fn forget(&mut self, node: NodeId) {
         self.leave_queue(node);
         let Some(mut run) = self.runs.remove(&node) else { return };
+        self.ledger.close(node, self.now.wall);
         self.busy.remove(&node);
         self.touched.insert(node);
         if let Some(handle) = run.record.handle {

@@ -89,6 +89,7 @@ impl Core {
             WaitingOn::Throttled(until) => Waits::Throttled { until: Wall(*until) },
             WaitingOn::Message => Waits::Message,
             WaitingOn::Paused => Waits::Paused,
+            WaitingOn::Budget => Waits::Budget,
             WaitingOn::Closing => Waits::Ending,
         }
     }

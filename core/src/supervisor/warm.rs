@@ -40,6 +40,7 @@ impl Core {
             Sent::Frame(frame) => {
                 alive.liveness.turn_begun(now, run.deadline, &keys);
                 self.queue(node, frame, out);
+                self.ledger.renew(node);
                 out.push(
                     self.note(node, Level::Debug, "subagent.message").with("message", message.id).into(),
                 );

@@ -4,6 +4,7 @@ use super::catalogue::worker_tools;
 use super::spawn::{Plan, Right};
 use super::{Core, host_tools, operator};
 use crate::action::{Actions, Walls};
+use crate::budget::Caps;
 use crate::config::Priority;
 use crate::id::NodeId;
 use crate::policy::grant::Grant;
@@ -38,6 +39,7 @@ impl Core {
         let (run_id, trace) = self.mint_names(None);
         let mut own_tools = worker_tools(self.admission.depth_allows(0));
         own_tools.extend(host_tools::offered(&self.config.host, &Grant::ALL));
+        let caps = Caps { tokens: None, usd: self.config.run_usd };
         let payload = Spawn {
             v: VERSION,
             run_id,
@@ -58,6 +60,7 @@ impl Core {
             own_tools,
             model: self.config.model.model.clone(),
             limits: self.config.run.clone(),
+            budget: self.call_budget(None, &caps),
             log_level: self.config.log_level.clone(),
         };
         let plan = Plan {
@@ -70,6 +73,7 @@ impl Core {
             walls: Walls::default(),
             priority: Priority::Normal,
             price: self.config.model.price,
+            caps,
             payload,
         };
         self.begin(plan, out)

@@ -63,6 +63,7 @@ messages! { Down:
     "finish" => Finish,
     "pause" => Pause,
     "resume" => Resume,
+    "budget_grant" => BudgetGrant,
 }
 
 messages! { Up:
@@ -73,6 +74,7 @@ messages! { Up:
     "usage" => Usage,
     "tools" => Tools,
     "tool_request" => ToolRequest,
+    "budget_request" => BudgetRequest,
     "ack" => Ack,
     "turn" => Turn,
     "result" => Result,

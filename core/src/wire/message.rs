@@ -34,6 +34,8 @@ pub enum Down {
     Pause(Pause),
     /// Go on.
     Resume(Resume),
+    /// The one answer to a `budget_request`.
+    BudgetGrant(BudgetGrant),
 }
 
 /// Child to supervisor.
@@ -53,6 +55,8 @@ pub enum Up {
     Tools(Tools),
     /// A call of a tool that the supervisor owns.
     ToolRequest(ToolRequest),
+    /// Asks whether a model call may be made (S15.6). Only of a child whose first frame has `budget`.
+    BudgetRequest(BudgetRequest),
     /// A `message` or a `steer` has been taken: it is in the history.
     Ack(Ack),
     /// A warm child's turn has ended; it waits for the next message.
@@ -114,6 +118,9 @@ pub struct Spawn {
     pub model: Model,
     /// The loop's budgets.
     pub limits: RunLimits,
+    /// Present: every model call is asked for first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<CallBudget>,
     /// `error`, `warn`, `info`, `debug` or `trace`.
     pub log_level: String,
 }
@@ -306,6 +313,14 @@ pub struct Endpoint {
     pub token: Option<String>,
 }
 
+/// How model calls are asked for (S15.6).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallBudget {
+    /// The model that a call may be told to use instead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub degraded: Option<Model>,
+}
+
 /// The loop's budgets (S7.1, S7.6, S7.7). All are positive.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunLimits {
@@ -450,6 +465,8 @@ pub enum WaitingOn {
     Message,
     /// A `resume` (S6.9).
     Paused,
+    /// Room in a budget for its next model call (S15.6).
+    Budget,
     /// Its servers are being closed; the terminal frame is next or sent.
     Closing,
 }
@@ -469,6 +486,48 @@ pub struct Usage {
     pub estimated: bool,
     /// Model that was called.
     pub model: String,
+    /// The call was cut off: what it truly cost nobody may ever say.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub cut: bool,
+}
+
+fn is_false(flag: &bool) -> bool {
+    !flag
+}
+
+/// See [`Up::BudgetRequest`]. The worst case in tokens; what that costs is the supervisor's to say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BudgetRequest {
+    /// Rising, never used twice by a child.
+    pub id: u64,
+    /// Most that is read.
+    pub input: u64,
+    /// Most that is written.
+    pub output: u64,
+}
+
+/// See [`Down::BudgetGrant`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BudgetGrant {
+    /// Of the request.
+    pub id: u64,
+    /// Whether it may be made.
+    #[serde(deserialize_with = "exact::variant")]
+    pub verdict: BudgetVerdict,
+}
+
+/// What becomes of a model call that was asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BudgetVerdict {
+    /// It is made with the run's model.
+    Own,
+    /// It is made with the cheaper one.
+    Degraded,
+    /// It is not made, and the run ends `exhausted_tokens` for this reason.
+    Refused(String),
+    /// It is not made, and the run ends `failed` for this reason.
+    Failed(String),
 }
 
 /// See [`Up::Tools`].
@@ -598,6 +657,8 @@ pub enum FailKind {
     EmptyReply,
     /// The answer did not fit `output_schema`, twice (S7.8).
     Schema,
+    /// A budget is used up, and that is a failure by `on_exhausted: fail` (S15.6).
+    Budget,
     /// Something inside the child; a bug.
     Internal,
 }

@@ -54,6 +54,7 @@ pub(super) fn spawn() -> Spawn {
             repeats: 5,
             tool_result_bytes: 65_536,
         },
+        budget: Some(CallBudget { degraded: None }),
         log_level: "info".into(),
     }
 }
@@ -101,6 +102,7 @@ pub(super) fn every_down() -> Vec<Down> {
         Down::Finish(Finish { reason: "time is short".into() }),
         Down::Pause(Pause {}),
         Down::Resume(Resume {}),
+        Down::BudgetGrant(BudgetGrant { id: 4, verdict: BudgetVerdict::Refused("none left".into()) }),
     ]
 }
 
@@ -121,7 +123,14 @@ pub(super) fn every_up() -> Vec<Up> {
             evidence: LoopEvidence { model_calls: 2, tool_calls: 1, tool_errors: 0 },
             in_flight: Some(7),
         }),
-        Up::Usage(Usage { input: 1200, output: 80, cached: 1000, estimated: true, model: "scripted".into() }),
+        Up::Usage(Usage {
+            input: 1200,
+            output: 80,
+            cached: 1000,
+            estimated: true,
+            model: "scripted".into(),
+            cut: true,
+        }),
         Up::Tools(Tools { server: "fs".into(), tools: vec!["grep".into(), "read".into()] }),
         Up::ToolRequest(ToolRequest {
             id: 9,
@@ -129,6 +138,7 @@ pub(super) fn every_up() -> Vec<Up> {
             name: "subagent.run".into(),
             args: json(r#"{"instruction":"x"}"#),
         }),
+        Up::BudgetRequest(BudgetRequest { id: 4, input: 900, output: 4096 }),
         Up::Ack(Ack { id: 3 }),
         Up::Turn(Turn { id: 2, outcome: TurnOutcome::Result(half()) }),
         Up::Result(half()),

@@ -163,7 +163,8 @@ proptest! {
                         requester_depth: *depth,
                         draining: *draining,
                         may_wait: *may_wait,
-                        problems: &[],
+                        no_budget: None,
+        problems: &[],
                         live: &mut std::iter::empty(),
                     };
                     let expected = naive.ask(step, live.len(), waiting.len());

@@ -26,10 +26,14 @@ impl Loop {
                 if self.budget.is_overdue(now) {
                     return self.out_of_time(out);
                 }
-                return self.fail(FailKind::Model, format!("model {}: {error}", self.model), out);
+                return self.fail(
+                    FailKind::Model,
+                    format!("model {}: {error}", self.called(thought.degraded)),
+                    out,
+                );
             }
         };
-        let usage = self.budget.charge(&self.model, thought.sent, &reply);
+        let usage = self.budget.charge(&self.called(thought.degraded).to_owned(), thought.sent, &reply);
         out.push(log::model_answered(self.budget.steps, took, &reply, &usage));
         out.push(Output::Emit(Up::Usage(usage)));
         let said = reply.text.as_ref().filter(|text| !text.trim().is_empty()).cloned();

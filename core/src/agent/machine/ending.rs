@@ -58,13 +58,14 @@ impl Loop {
     /// What is in flight is abandoned, and every open call is answered in the history.
     pub(super) fn abandon(&mut self, now: Instant, phase: Phase, why: &str, out: &mut Vec<Output>) {
         match phase {
-            Phase::Waiting | Phase::Paused(_) | Phase::Idle | Phase::Ended => {}
+            Phase::Waiting | Phase::Asking(_) | Phase::Paused(_) | Phase::Idle | Phase::Ended => {}
             Phase::Thinking(thought) => {
                 out.push(Output::AbandonModel { call: thought.call });
                 out.push(log::model_abandoned(self.budget.steps, now.since(thought.began), why));
                 // What a provider has turned away so far costs nothing.
                 if !thought.held_up {
-                    let usage = self.budget.charge_cut(&self.model, thought.sent);
+                    let usage =
+                        self.budget.charge_cut(&self.called(thought.degraded).to_owned(), thought.sent);
                     out.push(Output::Emit(Up::Usage(usage)));
                 }
             }
@@ -130,7 +131,7 @@ impl Loop {
 fn ends_run(kind: FailKind) -> bool {
     match kind {
         FailKind::Spawn | FailKind::Server | FailKind::Model | FailKind::Internal => true,
-        FailKind::EmptyReply | FailKind::Schema => false,
+        FailKind::EmptyReply | FailKind::Schema | FailKind::Budget => false,
     }
 }
 

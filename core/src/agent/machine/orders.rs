@@ -69,7 +69,12 @@ impl Loop {
                 self.budget.forgive(now.since(since));
                 self.boundary(now, out)
             }
-            Phase::Waiting | Phase::Thinking(_) | Phase::Acting(_) | Phase::Idle | Phase::Ended => phase,
+            Phase::Waiting
+            | Phase::Asking(_)
+            | Phase::Thinking(_)
+            | Phase::Acting(_)
+            | Phase::Idle
+            | Phase::Ended => phase,
         }
     }
 

@@ -36,6 +36,8 @@ fn request(instruction: &str) -> ModelRequest {
     });
     ModelRequest {
         model: "m".to_owned(),
+        degraded: false,
+        max_output: None,
         system: String::new(),
         messages: vec![Arc::new(Message::User(instruction.to_owned()))],
         context: 0,

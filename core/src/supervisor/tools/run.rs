@@ -3,6 +3,7 @@
 use super::{Caller, list};
 use crate::action::{Actions, Walls};
 use crate::admit::{Applicant, RunArgs};
+use crate::budget::Caps;
 use crate::config::HostServer;
 use crate::error::Refusal;
 use crate::id::{Handle, NodeId, RunId};
@@ -49,6 +50,7 @@ impl Core {
         let mut live = self.runs.values().filter(|r| r.permit.is_some()).filter_map(|r| r.record.handle);
         let applicant = Applicant {
             args: &args,
+            no_budget: self.ledger.is_out(self.now.wall),
             requester_depth: depth,
             draining: self.drain.is_some(),
             may_wait: self.is_worker(node) || node == NodeId::OPERATOR,
@@ -73,6 +75,7 @@ impl Core {
             walls,
             priority: args.priority.unwrap_or(self.config.defaults.priority),
             price: model.price,
+            caps: self.caps(&args),
             payload,
         };
         let child = self.begin(plan, out);
@@ -211,6 +214,7 @@ impl Core {
             own_tools,
             model,
             limits: self.run_limits(args),
+            budget: self.call_budget(Some(node), &self.caps(args)),
             log_level: self.config.log_level.clone(),
         }
     }
@@ -225,6 +229,12 @@ impl Core {
             repeats: run.repeats,
             tool_result_bytes: run.tool_result_bytes,
         }
+    }
+
+    /// What the run and all below it may spend.
+    fn caps(&self, args: &RunArgs) -> Caps {
+        let usd = args.limits.usd.or(self.config.defaults.limits.usd).or(self.config.run_usd);
+        Caps { tokens: None, usd }
     }
 
     fn walls(&self, args: &RunArgs) -> Walls {

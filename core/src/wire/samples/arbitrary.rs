@@ -71,6 +71,7 @@ prop_compose! {
         names in vec((text(), text(), text()), 0..3),
         own_tools in vec((text(), text(), blob()), 0..3),
         dialect in dialect(),
+        budget in option::of(option::of((text(), dialect()).prop_map(|(name, dialect)| Model { name, dialect }))),
         (steps, tokens, deadline_ms, repeats, tool_result_bytes) in (small(), number(), number(), small(), number()),
     ) -> Spawn {
         let who = |user| if user { ContextRole::User } else { ContextRole::Assistant };
@@ -97,6 +98,7 @@ prop_compose! {
                 .collect(),
             model: Model { name: "m".into(), dialect },
             limits: RunLimits { steps, tokens, deadline_ms, repeats, tool_result_bytes },
+            budget: budget.map(|degraded| CallBudget { degraded }),
             log_level,
         }
     }
@@ -138,11 +140,21 @@ pub(in crate::wire) fn any_down() -> impl Strategy<Value = Down> {
         text().prop_map(|reason| Down::Finish(Finish { reason })),
         Just(Down::Pause(Pause {})),
         Just(Down::Resume(Resume {})),
+        (number(), any_verdict()).prop_map(|(id, verdict)| Down::BudgetGrant(BudgetGrant { id, verdict })),
         (number(), any::<bool>(), blob()).prop_map(|(id, error, value)| Down::ToolResult(ToolResult {
             id,
             error,
             value: Json(value)
         })),
+    ]
+}
+
+fn any_verdict() -> impl Strategy<Value = BudgetVerdict> {
+    prop_oneof![
+        Just(BudgetVerdict::Own),
+        Just(BudgetVerdict::Degraded),
+        text().prop_map(BudgetVerdict::Refused),
+        text().prop_map(BudgetVerdict::Failed),
     ]
 }
 
@@ -163,6 +175,7 @@ fn any_waiting() -> impl Strategy<Value = WaitingOn> {
         number().prop_map(WaitingOn::Throttled),
         Just(WaitingOn::Message),
         Just(WaitingOn::Paused),
+        Just(WaitingOn::Budget),
         Just(WaitingOn::Closing),
     ]
 }
@@ -186,6 +199,7 @@ fn any_kind() -> impl Strategy<Value = FailKind> {
         Just(FailKind::Model),
         Just(FailKind::EmptyReply),
         Just(FailKind::Schema),
+        Just(FailKind::Budget),
         Just(FailKind::Internal),
     ]
 }
@@ -210,7 +224,7 @@ pub(in crate::wire) fn any_up() -> impl Strategy<Value = Up> {
             .prop_map(|(level, name, fields)| Up::Event(Event { level, name, fields })),
         (any_waiting(), small()).prop_map(|(waiting_on, step)| Up::State(State::of(waiting_on, step))),
         usage.prop_map(|(input, output, cached, estimated, model)| {
-            Up::Usage(Usage { input, output, cached, estimated, model })
+            Up::Usage(Usage { input, output, cached, estimated, model, cut: estimated && output == 0 })
         }),
         (text(), vec(text(), 0..40)).prop_map(|(server, tools)| Up::Tools(Tools { server, tools })),
         (number(), text(), text(), blob()).prop_map(|(id, call_id, name, args)| {

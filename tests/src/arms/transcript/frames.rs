@@ -23,6 +23,7 @@ pub(super) fn down_value(down: &Down) -> Value {
         Down::Finish(x) => json!({ "finish": x }),
         Down::Pause(x) => json!({ "pause": x }),
         Down::Resume(x) => json!({ "resume": x }),
+        Down::BudgetGrant(x) => json!({ "budget_grant": x }),
     }
 }
 
@@ -38,6 +39,7 @@ pub(super) fn up_value(up: &Up) -> Value {
         Up::ToolRequest(x) => {
             json!({ "tool_request": { "id": x.id, "call_id": x.call_id, "name": x.name, "args": read(&x.args) } })
         }
+        Up::BudgetRequest(x) => json!({ "budget_request": x }),
         Up::Ack(x) => json!({ "ack": x }),
         Up::Turn(x) => json!({ "turn": x }),
         Up::Result(x) => json!({ "result": x }),

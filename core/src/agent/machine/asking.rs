@@ -1,0 +1,64 @@
+//! Asking before a model call is made (S15.6): the worst case in tokens goes to the supervisor, which holds it against the
+//! budgets and says with which model the call is made, or why it is not.
+
+use super::{Asking, Loop, Phase};
+use crate::agent::Output;
+use crate::limits::MODEL_OUTPUT;
+use crate::time::Instant;
+use crate::wire::Up;
+use crate::wire::message::{BudgetRequest, BudgetVerdict, CallBudget, Dialect, FailKind, LoopEnd, Model};
+
+/// How a run asks.
+#[derive(Debug)]
+pub(super) struct Asks {
+    /// Most tokens of a reply of either model: what is asked for, and what the provider is told.
+    pub(super) output: u64,
+    /// The cheaper model's name.
+    degraded: Option<String>,
+}
+
+impl Asks {
+    pub(super) fn new(own: &Model, budget: &CallBudget) -> Asks {
+        let degraded = budget.degraded.as_ref();
+        let output = degraded.map_or(0, max_output).max(max_output(own));
+        Asks { output, degraded: degraded.map(|model| model.name.clone()) }
+    }
+}
+
+/// Most tokens of one reply of a model.
+fn max_output(model: &Model) -> u64 {
+    match &model.dialect {
+        Dialect::Openai(remote) | Dialect::Anthropic(remote) => remote.max_output.unwrap_or(MODEL_OUTPUT),
+        Dialect::Mock(_) => MODEL_OUTPUT,
+    }
+}
+
+impl Loop {
+    pub(super) fn ask(&self, output: u64, asking: Asking, out: &mut Vec<Output>) -> Phase {
+        let input = self.budget.most_input(self.sent(asking.last));
+        out.push(Output::Emit(Up::BudgetRequest(BudgetRequest { id: asking.call, input, output })));
+        Phase::Asking(asking)
+    }
+
+    pub(super) fn granted(
+        &mut self,
+        now: Instant,
+        asking: Asking,
+        verdict: BudgetVerdict,
+        out: &mut Vec<Output>,
+    ) -> Phase {
+        let Asking { call, last } = asking;
+        match verdict {
+            BudgetVerdict::Own => self.think(now, call, last, false, out),
+            BudgetVerdict::Degraded => self.think(now, call, last, true, out),
+            BudgetVerdict::Refused(why) => self.finish(LoopEnd::ExhaustedTokens, Some(why), out),
+            BudgetVerdict::Failed(why) => self.fail(FailKind::Budget, why, out),
+        }
+    }
+
+    /// The name of the model that a call is made with.
+    pub(super) fn called(&self, degraded: bool) -> &str {
+        let cheaper = self.asks.as_ref().and_then(|asks| asks.degraded.as_deref()).filter(|_| degraded);
+        cheaper.unwrap_or(&self.model)
+    }
+}
