@@ -63,6 +63,12 @@ pub mod names {
         ("agent.events_dropped", "a child's log events that its supervisor did not take in time"),
         ("agent.grant.unmatched", "a pattern of a run's tools matches none of them and grants nothing"),
         ("agent.grant.unreadable", "a run's list of tools cannot be read, so nothing is granted"),
+        (
+            "budget.degraded",
+            "a model call is made with the cheaper model, for the budget has no room for the run's own",
+        ),
+        ("budget.exhausted", "a model call was not granted: which budget is used up, and how far"),
+        ("budget.waited", "a model call had to wait for room in a budget"),
         ("child.after_terminal", "a child sent frames after its terminal one; they are dropped"),
         ("child.event", "a child's own event under a name that is not its kind to use"),
         ("child.exit", "a child's process ended, and how"),

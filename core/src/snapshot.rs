@@ -184,7 +184,7 @@ mod tests {
                 "silent 130s, no pong 8s (stuck at 10s)",
             ),
             (Waits::Paused, 300, "paused 5m"),
-            (Waits::Budget, 61, "budget 1m"),
+            (Waits::Budget, 300, "budget 5m"),
             (Waits::Message, 7_200, "message 120m"),
             (Waits::Start, 0, "starting 0s"),
         ] {

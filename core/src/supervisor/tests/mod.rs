@@ -2,6 +2,7 @@
 //! are the simulator's; here each rule is looked at once, at its bound.
 
 mod admission;
+mod budget;
 mod checkpoints;
 mod drain;
 mod endings;

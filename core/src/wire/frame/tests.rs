@@ -200,7 +200,7 @@ fn messages_say_what_was_expected_and_seen() {
         ),
         (
             b"\xa4\x61t\x65state\x61n\x01\x6awaiting_on\x63nap\x64step\x01",
-            "frame 1: `state`: waiting_on: unknown variant `nap`, expected one of `servers`, `model`, `tools`, `supervisor`, `throttled`, `message`, `paused`, `closing`",
+            "frame 1: `state`: waiting_on: unknown variant `nap`, expected one of `servers`, `model`, `tools`, `supervisor`, `throttled`, `message`, `paused`, `budget`, `closing`",
         ),
         (
             b"\xa4\x61t\x65tools\x61n\x01\x66server\x62fs\x65tools\x82\x61a\x41b",

@@ -1,0 +1,141 @@
+//! Model calls are asked for, granted, charged and given back (S15.6).
+
+use super::*;
+use crate::budget::{Budget, Caps, OnExhausted, Per};
+use crate::money::{Price, Usd};
+use crate::wire::message::{BudgetGrant, BudgetRequest, BudgetVerdict, CallBudget};
+
+fn price(dollars: f64) -> Option<Price> {
+    let each = Usd::from_dollars(dollars).expect("an amount");
+    Some(Price { input: each, output: each, cached: each })
+}
+
+/// A dollar a thousand tokens, and this many dollars in all.
+fn priced(dollars: f64, on_exhausted: OnExhausted) -> Config {
+    let lifetime = Caps { tokens: None, usd: Usd::from_dollars(dollars) };
+    let mut config = Config { budget: Budget { lifetime, on_exhausted, ..Budget::default() }, ..config() };
+    config.model.price = price(1_000.0);
+    config
+}
+
+fn asks(desk: &mut Desk, node: NodeId, id: u64, tokens: u64) -> Option<BudgetVerdict> {
+    desk.up(node, &Up::BudgetRequest(BudgetRequest { id, input: tokens, output: 0 }));
+    granted(desk, node, id)
+}
+
+fn granted(desk: &mut Desk, node: NodeId, id: u64) -> Option<BudgetVerdict> {
+    desk.child(node).heard.iter().rev().find_map(|down| match down {
+        Down::BudgetGrant(BudgetGrant { id: of, verdict }) if *of == id => Some(verdict.clone()),
+        _ => None,
+    })
+}
+
+fn used(desk: &mut Desk, node: NodeId, input: u64, cut: bool) {
+    let usage = Usage { input, output: 0, cached: 0, estimated: cut, model: "mock".into(), cut };
+    desk.up(node, &Up::Usage(usage));
+}
+
+fn spawned(desk: &mut Desk, worker: NodeId) -> NodeId {
+    desk.ask(worker, "subagent.run", json!({ "instruction": "x", "mode": "async" }));
+    let node = NodeId(desk.core.last_node);
+    desk.ready_if_new(node);
+    node
+}
+
+#[test]
+fn who_is_not_bounded_does_not_ask() {
+    let (mut desk, worker) = Desk::with_worker(config());
+    assert_eq!(desk.child(worker).spawn.as_ref().and_then(|spawn| spawn.budget.clone()), None);
+    assert_eq!(asks(&mut desk, worker, 1, 1), None);
+    assert!(desk.core.runs[&worker].record.error.as_deref().is_some_and(|e| e.contains("not to ask")));
+}
+
+#[test]
+fn a_bill_never_passes_the_cap_and_what_is_not_used_is_given_back() {
+    let (mut desk, worker) = Desk::with_worker(priced(1.0, OnExhausted::Refuse));
+    assert_eq!(
+        desk.child(worker).spawn.as_ref().and_then(|s| s.budget.clone()),
+        Some(CallBudget { degraded: None })
+    );
+    let child = spawned(&mut desk, worker);
+    assert_eq!(asks(&mut desk, worker, 1, 700), Some(BudgetVerdict::Own));
+    assert_eq!(asks(&mut desk, child, 1, 700), None, "it waits for the other's change");
+    let list = desk.core.status_of(child);
+    assert_eq!((&list["waits"], &list["waiting_on"]), (&json!("budget 0s"), &json!("budget")));
+    used(&mut desk, worker, 200, false);
+    assert_eq!(granted(&mut desk, child, 1), Some(BudgetVerdict::Own));
+    used(&mut desk, child, 700, false);
+    let Some(BudgetVerdict::Refused(why)) = asks(&mut desk, worker, 2, 101) else { panic!("it fits") };
+    assert!(why.starts_with("the lifetime budget is used up: $0.9000 of $1.0000 are spent"), "{why}");
+    assert_eq!(asks(&mut desk, worker, 3, 100), Some(BudgetVerdict::Own));
+}
+
+#[test]
+fn a_kill_charges_the_worst_case_and_a_turn_that_ends_gives_it_back() {
+    let (mut desk, worker) = Desk::with_worker(priced(1.0, OnExhausted::Fail));
+    let (first, second) = (spawned(&mut desk, worker), spawned(&mut desk, worker));
+    assert_eq!(asks(&mut desk, first, 1, 600), Some(BudgetVerdict::Own));
+    desk.finish(first, "done");
+    assert_eq!(asks(&mut desk, second, 1, 600), Some(BudgetVerdict::Own));
+    desk.ask(worker, "subagent.kill", json!({ "handle": "sub-2" }));
+    let verdict = asks(&mut desk, worker, 1, 401);
+    assert!(matches!(verdict, Some(BudgetVerdict::Failed(_))), "{verdict:?}");
+    assert_eq!(asks(&mut desk, worker, 2, 400), Some(BudgetVerdict::Own));
+}
+
+#[test]
+fn a_cut_call_counts_whole() {
+    let (mut desk, worker) = Desk::with_worker(priced(1.0, OnExhausted::Refuse));
+    assert_eq!(asks(&mut desk, worker, 1, 600), Some(BudgetVerdict::Own));
+    used(&mut desk, worker, 10, true);
+    assert!(matches!(asks(&mut desk, worker, 2, 401), Some(BudgetVerdict::Refused(_))));
+    assert_eq!(desk.core.runs[&worker].record.usage.input, 10, "the record says what is known");
+}
+
+#[test]
+fn a_used_up_budget_refuses_spawns() {
+    let (mut desk, worker) = Desk::with_worker(priced(1.0, OnExhausted::Refuse));
+    used(&mut desk, worker, 1_000, false);
+    let why = desk.refused(worker, "subagent.run", json!({ "instruction": "x" }));
+    assert!(why.starts_with("budget: the lifetime budget is used up"), "{why}");
+}
+
+#[test]
+fn a_model_without_a_price_is_refused_where_money_counts() {
+    let mut config = priced(1.0, OnExhausted::Refuse);
+    let free = Model { name: "free".into(), dialect: Dialect::Mock(Bytes::default()) };
+    config.models.insert("free".into(), ModelChoice::of(free));
+    let (mut desk, worker) = Desk::with_worker(config);
+    let why = desk.refused(worker, "subagent.run", json!({ "instruction": "x", "model": "free" }));
+    assert!(why.contains("free has no price"), "{why}");
+}
+
+#[test]
+fn a_full_window_is_waited_for_and_the_wall_clock_is_looked_at() {
+    let windows = vec![(Per::Minute, Caps { tokens: Some(100), usd: None })];
+    let budget = Budget { windows, on_exhausted: OnExhausted::Wait, ..Budget::default() };
+    let (mut desk, worker) = Desk::with_worker(Config { budget, ..config() });
+    used(&mut desk, worker, 100, false);
+    assert_eq!(asks(&mut desk, worker, 1, 50), None);
+    // The desk's wall clock is 40 s into a minute.
+    let due = desk.core.poll_timeout().expect("a timer");
+    assert!(due.at <= Instant::from_millis(20_000));
+    desk.advance_to(19_999);
+    assert_eq!(granted(&mut desk, worker, 1), None);
+    desk.advance_to(20_000);
+    assert_eq!(granted(&mut desk, worker, 1), Some(BudgetVerdict::Own));
+}
+
+#[test]
+fn money_of_a_run_bounds_what_is_below_it() {
+    let mut config = config();
+    config.model.price = price(1_000.0);
+    config.run_usd = Usd::from_dollars(1.0);
+    let (mut desk, worker) = Desk::with_worker(config);
+    let child = spawned(&mut desk, worker);
+    assert_eq!(asks(&mut desk, child, 1, 600), Some(BudgetVerdict::Own));
+    let Some(BudgetVerdict::Refused(why)) = asks(&mut desk, worker, 1, 600) else { panic!("it fits") };
+    assert!(why.starts_with("the run's budget is used up"), "{why}");
+    used(&mut desk, child, 100, false);
+    assert_eq!(asks(&mut desk, worker, 2, 600), Some(BudgetVerdict::Own));
+}
