@@ -312,7 +312,11 @@ fn a_large_state_does_not_end_the_journal() {
     let desk = Desk::default();
     desk.next_file(vec![0; QUEUE_BYTES + 1]).expect("it is taken");
     for _ in 0..3 {
-        assert_eq!(desk.append(|out| Ok(out.extend_from_slice(b"event"))).expect("there is room"), 5);
+        let append = |out: &mut Vec<u8>| {
+            out.extend_from_slice(b"event");
+            Ok(())
+        };
+        assert_eq!(desk.append(append).expect("there is room"), 5);
     }
 }
 
