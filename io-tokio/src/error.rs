@@ -35,7 +35,7 @@ pub enum BuildError {
 #[non_exhaustive]
 pub enum CallError {
     /// The supervisor turned it down; nothing was done.
-    #[error("{gate}: {message}", gate = .0.gate, message = .0.message)]
+    #[error("{}", with_gate(.0))]
     Refused(Refusal),
     /// The supervisor has ended, or ended before it could answer.
     #[error("the supervisor has ended")]
@@ -43,4 +43,10 @@ pub enum CallError {
     /// An answer that this library cannot read; a bug.
     #[error("an answer that cannot be read, a bug: {0}")]
     Unreadable(String),
+}
+
+/// The message, which begins with its gate's name.
+fn with_gate(refusal: &Refusal) -> String {
+    let Refusal { gate, message, .. } = refusal;
+    if message.starts_with(&format!("{gate}:")) { message.clone() } else { format!("{gate}: {message}") }
 }

@@ -12,6 +12,7 @@ use agentd_tests::sim::draw;
 use agentd_tests::sim::plan::Plan;
 use agentd_tests::sim::replay::{self, Keep, Trace};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::Path;
 use std::time::Instant;
 
@@ -27,6 +28,13 @@ fn number(variable: &str) -> Option<u64> {
     Some(text.parse().unwrap_or_else(|_| panic!("{variable}={text:?}: accepted is a whole number")))
 }
 
+/// The seeds to be lived.
+fn range() -> Range<u64> {
+    let (first, count) = (number("SIM_FIRST").unwrap_or(0), number("SIM_SEEDS").unwrap_or(SEEDS));
+    let end = first.checked_add(count).filter(|end| *end > first);
+    first..end.unwrap_or_else(|| panic!("SIM_SEEDS={count} from SIM_FIRST={first} on: there is no such seed"))
+}
+
 #[test]
 fn seeds() {
     if let Some(seed) = number("SIM_SEED") {
@@ -37,9 +45,8 @@ fn seeds() {
     if std::env::var_os("SIM_SURVEY").is_some() {
         return survey();
     }
-    let (first, count) = (number("SIM_FIRST").unwrap_or(0), number("SIM_SEEDS").unwrap_or(SEEDS));
     let begun = Instant::now();
-    let lived = replay::seeds(first..first + count, &core).unwrap_or_else(|seed| fails(seed));
+    let lived = replay::seeds(range(), &core).unwrap_or_else(|seed| fails(seed));
     let took = begun.elapsed().as_secs_f64();
     let rate = lived.events as f64 / took;
     println!("{} lives, {} events in {took:.1} s: {rate:.0} events/s", lived.lives, lived.events);
@@ -64,9 +71,8 @@ fn tell(plan: &Plan) -> bool {
 
 /// Which rules break how often, and the first seed of each: for whoever changes the core or the rules.
 fn survey() {
-    let (first, count) = (number("SIM_FIRST").unwrap_or(0), number("SIM_SEEDS").unwrap_or(SEEDS));
     let mut broken: BTreeMap<&str, Vec<(u64, String)>> = BTreeMap::new();
-    for seed in first..first + count {
+    for seed in range() {
         if let Some(v) = replay::live(&draw::plan(seed), &core, Keep::Verdict).violation {
             broken.entry(v.rule).or_default().push((seed, v.to_string()));
         }
@@ -99,11 +105,19 @@ fn traces() {
         .collect();
     names.sort();
     assert!(!names.is_empty(), "no trace in {}", folder.display());
+    let shown = std::env::var("SIM_TRACE").ok();
+    if let Some(name) = &shown {
+        let known: Vec<_> = names.iter().filter_map(|path| path.file_stem()?.to_str()).collect();
+        assert!(
+            known.contains(&name.as_str()),
+            "SIM_TRACE={name}: there is no such trace; there are {known:#?}"
+        );
+    }
     for path in names {
         let text = std::fs::read_to_string(&path).expect("a trace is readable");
         let trace: Trace = serde_json::from_str(&text).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
         assert_eq!(path.file_stem().and_then(|s| s.to_str()), Some(trace.name.as_str()));
-        if std::env::var("SIM_TRACE").is_ok_and(|name| name == trace.name) {
+        if shown.as_ref() == Some(&trace.name) {
             tell(&trace.plan);
         }
         let outcome = replay::live(&trace.plan, &core, Keep::Verdict);

@@ -1,7 +1,8 @@
 //! The end of a run: the terminal frame first, then the servers, each in its own time, all within 5 s (S5.5).
 //!
-//! Owns the bounds of the clean-up. Refuses to wait for a supervisor that is gone or does not read. What a keeper
-//! has not taken down when the time is over it takes down at once when this process ends.
+//! Owns the bounds of the clean-up. Refuses to wait for a supervisor that is gone. One that stands still is waited for:
+//! what it has not read is the run's result, and it has clocks of its own for a child that does not end (S9.3). What a
+//! keeper has not taken down when the time is over it takes down at once when this process ends.
 
 use super::inbox::Inbox;
 use super::server::{Order, ServerEvent};
@@ -12,7 +13,7 @@ use agentd_core::wire::Up;
 use std::collections::BTreeSet;
 use std::process::ExitCode;
 
-/// For keepers to go through their whole ladder, which takes 4 s, and for the terminal frame to be read.
+/// For keepers to go through their whole ladder, which takes 4 s.
 const CLOSE_WAIT: Duration = Duration::from_millis(4_500);
 
 /// The same when nobody supervises any more: servers that end by themselves get the chance, no more.
@@ -38,8 +39,13 @@ impl Session {
         let now = self.clock.now();
         let mut until = now + if self.orphaned { ORPHAN_WAIT } else { CLOSE_WAIT };
         let mut written = false;
-        while !(written || self.orphaned) || self.servers.iter().any(|server| !server.closed) {
-            let Some(message) = self.receive(Some(until)) else { break };
+        loop {
+            let closing = self.clock.now() < until && self.servers.iter().any(|server| !server.closed);
+            let unread = !(written || self.orphaned);
+            if !(closing || unread) {
+                return written;
+            }
+            let Some(message) = self.receive(closing.then_some(until)) else { continue };
             match message {
                 Inbox::TerminalWritten => written = true,
                 Inbox::Server { index, event: ServerEvent::Closed } => self.closed(index),
@@ -53,7 +59,6 @@ impl Session {
                 Inbox::Server { .. } | Inbox::Writable => {}
             }
         }
-        written
     }
 
     /// A keeper that died before its time has left its subtree to this process; one that is late is told.

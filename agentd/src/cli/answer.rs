@@ -183,6 +183,19 @@ fn tokens(usage: &UsageSum) -> String {
     format!("{about}{} tokens in and {} out", sum.input, sum.output)
 }
 
+/// A process that is no supervisor: a journal that cannot be written is the caller's to mend.
+pub(super) fn not_started(error: &supervise::Error) -> u8 {
+    eprintln!("agentd: {error}");
+    match error {
+        supervise::Error::Journal(_) => exit::USAGE,
+        supervise::Error::Start { .. }
+        | supervise::Error::System(_)
+        | supervise::Error::Driver(_)
+        | supervise::Error::Prompt(_)
+        | supervise::Error::Spent => exit::FAILED,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

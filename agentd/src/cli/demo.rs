@@ -28,10 +28,7 @@ pub(super) fn demo(args: &DemoArgs) -> u8 {
     };
     match Supervisor::start(loaded, args.driver.driver, Format::Progress, tree::fits_stderr()) {
         Ok(supervisor) => delegated(supervisor, args),
-        Err(error) => {
-            eprintln!("agentd: {error}");
-            exit::FAILED
-        }
+        Err(error) => answer::not_started(&error),
     }
 }
 

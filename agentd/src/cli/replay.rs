@@ -2,7 +2,7 @@
 //! code: 0 when every action is as recorded, 1 when one is not or the journal is damaged, 2 when there is none.
 
 use super::{ReplayArgs, exit};
-use crate::journal::Recording;
+use crate::journal::{ReadError, Recording};
 use crate::replay::{self, Audience, Cast, Line, Step, Story, Verdict, speech, words};
 use agentd_core::supervisor::Core;
 use agentd_core::time::Instant;
@@ -16,7 +16,14 @@ pub(super) fn replay(args: &ReplayArgs) -> u8 {
         Ok(recording) => recording,
         Err(error) => {
             eprintln!("agentd: {error}");
-            return exit::USAGE;
+            return match error.why {
+                ReadError::Cut { .. } | ReadError::Damaged { .. } => exit::FAILED,
+                ReadError::System(_)
+                | ReadError::Irregular
+                | ReadError::Foreign
+                | ReadError::Empty
+                | ReadError::Version(_) => exit::USAGE,
+            };
         }
     };
     let mut out = BufWriter::new(io::stdout().lock());
@@ -56,8 +63,13 @@ fn explain(
 ) -> io::Result<u8> {
     let verdict = replay::replay(recording, &mut story);
     if story.lines().is_empty() {
+        let whole = verdict.damaged.is_empty() && verdict.torn.is_none();
         eprintln!("agentd: there is no such run in this journal; there are {}", story.known().join(", "));
-        return Ok(exit::USAGE);
+        for line in trouble(recording, &verdict, &Cast::default()) {
+            eprintln!("{line}");
+        }
+        // It may be in what is lost.
+        return Ok(if whole { exit::USAGE } else { exit::FAILED });
     }
     if args.json {
         for line in story.lines() {
@@ -114,8 +126,11 @@ fn ending(
     } else {
         trouble.iter().try_for_each(|line| writeln!(out, "{line}"))?;
         let (events, actions) = (verdict.events, verdict.same);
-        let same =
-            if verdict.is_same() { "every action is as recorded" } else { "not every action is as recorded" };
+        let same = match (&verdict.difference, verdict.damaged.is_empty()) {
+            (Some(_), _) => "not every action is as recorded",
+            (None, false) => "every action that could be read is as recorded; what is damaged is lost",
+            (None, true) => "every action is as recorded",
+        };
         writeln!(out, "{events} events, {actions} actions compared: {same}")?;
     }
     Ok(code(verdict))
@@ -137,10 +152,15 @@ fn trouble(recording: &Recording, verdict: &Verdict, cast: &Cast) -> Vec<String>
             file.display()
         ));
     }
-    if verdict.unanswered {
+    if verdict.unanswered && verdict.damaged.is_empty() {
         lines.push(
             "the last event has no recorded answer: the daemon ended before it could be written".to_owned(),
         );
+    }
+    if verdict.is_same() && verdict.torn.is_none() && !verdict.unanswered && !verdict.ended {
+        let ends = "the journal ends here and the daemon had not: it went on, was killed, or told of \
+                    journal.stopped in its log";
+        lines.push(ends.to_owned());
     }
     if let Some(difference) = &verdict.difference {
         lines.extend(words::difference(difference, cast));

@@ -4,7 +4,7 @@ use super::answer::{self, Printing};
 use super::{RunArgs, exit};
 use crate::config::{self, Code, Flags, Loaded, LogFormat, Problem, Severity, Sources};
 use crate::log::Format;
-use crate::supervise::{self, Outcome, Supervisor};
+use crate::supervise::{Outcome, Supervisor};
 use crate::tree;
 use agentd_core::note::Level;
 use agentd_core::record::{ResultObject, Status};
@@ -58,7 +58,7 @@ pub(super) fn run(args: RunArgs) -> u8 {
     };
     match Supervisor::start(loaded, driver.driver, format, tree) {
         Ok(supervisor) => answered(supervisor, prompt, format, json),
-        Err(error) => not_started(&error),
+        Err(error) => answer::not_started(&error),
     }
 }
 
@@ -173,19 +173,6 @@ fn trouble(result: &ResultObject) -> Option<String> {
 fn usage(said: &str) -> u8 {
     eprint!("{said}");
     exit::USAGE
-}
-
-/// A process that is no supervisor: a journal that cannot be written is the caller's to mend.
-fn not_started(error: &supervise::Error) -> u8 {
-    eprintln!("agentd: {error}");
-    match error {
-        supervise::Error::Journal(_) => exit::USAGE,
-        supervise::Error::Start { .. }
-        | supervise::Error::System(_)
-        | supervise::Error::Driver(_)
-        | supervise::Error::Prompt(_)
-        | supervise::Error::Spent => exit::FAILED,
-    }
 }
 
 #[cfg(test)]

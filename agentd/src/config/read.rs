@@ -60,7 +60,7 @@ impl Reader<'_> {
         named.extend(intelligence.text("model"));
         named.push(INHERIT);
         let defaults = self.defaults(&values.section("subagents").section("defaults"), &named);
-        let journal = lifecycle.path("journal").filter(|_| lifecycle.text("journal") != Some("off"));
+        let journal = self.journal(&lifecycle);
         let observability = values.section("observability");
         let log_level = observability.text("log_level").unwrap_or_default();
         let Models { own, named } = models?;
@@ -89,7 +89,7 @@ impl Reader<'_> {
             files: self.files.to_vec(),
             workspace,
             env_passthrough: values.section("spawn").texts("env_passthrough").unwrap_or_default(),
-            journal: journal.map(|(path, _)| self.absolute(&path)),
+            journal,
             log_level: level(log_level),
             log_format: observability.text("log_format").map(format),
             secrets: self.secrets.clone(),
@@ -198,6 +198,23 @@ impl Reader<'_> {
             Some(hint) => problem.hint(hint),
             None => problem,
         });
+        None
+    }
+
+    /// `lifecycle.journal`, where a file can be made.
+    fn journal(&mut self, lifecycle: &Values<'_>) -> Option<PathBuf> {
+        let (path, place) = lifecycle.path("journal").filter(|_| lifecycle.text("journal") != Some("off"))?;
+        let path = self.absolute(&path);
+        let folder = path.parent().unwrap_or(&path);
+        let fault = match (std::fs::metadata(&path), std::fs::metadata(folder)) {
+            (Ok(found), _) if !found.is_file() => format!("{} is no file", shown(&path)),
+            (Ok(_), _) => return Some(path),
+            (Err(_), Ok(found)) if found.is_dir() => return Some(path),
+            (Err(_), Ok(_)) => format!("{} is not a folder", shown(folder)),
+            (Err(_), Err(error)) => format!("{} cannot be used: {error}", shown(folder)),
+        };
+        let problem = Problem::at(place, "lifecycle.journal", Code::Unreadable, fault);
+        self.problems.push(problem.accepted("a file, new or a journal, in a folder that exists"));
         None
     }
 

@@ -3,7 +3,7 @@
 
 use super::format::MAGIC_OF_ANY_VERSION;
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -53,26 +53,44 @@ impl JournalError {
     }
 }
 
-/// Makes a new, empty, locked `path`; a journal that is there is moved out of the way.
-pub(super) fn begin(path: &Path) -> Result<File, JournalError> {
+/// Makes a new, locked `path` that begins with `head`; a journal that is there is moved out of the way. Nothing is moved
+/// for a file that cannot be written.
+pub(super) fn begin(path: &Path, head: &[u8]) -> Result<File, JournalError> {
     if exists_as_journal(path)? {
         let old = File::open(path).map_err(|error| JournalError::system("open", path, error))?;
         lock(&old, path)?;
     }
-    begin_after(path)
+    begin_after(path, head)
 }
 
 /// Begins the next file; the one at `path` is this process's own.
-pub(super) fn begin_after(path: &Path) -> Result<File, JournalError> {
-    shift(path)?;
-    let file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)
-        .map_err(|error| JournalError::system("create", path, error))?;
-    lock(&file, path)?;
+pub(super) fn begin_after(path: &Path, head: &[u8]) -> Result<File, JournalError> {
+    let new = beside(path, "new");
+    let file = create(&new)?;
+    let begun = lock(&file, path)
+        .and_then(|()| (&file).write_all(head).map_err(|error| JournalError::system("write to", path, error)))
+        .and_then(|()| shift(path))
+        .and_then(|()| fs::rename(&new, path).map_err(|error| JournalError::system("create", path, error)));
+    if let Err(why) = begun {
+        // It is this process's own, and of no use to anybody.
+        let _ = fs::remove_file(&new);
+        return Err(why);
+    }
     Ok(file)
+}
+
+/// A new file. One that a killed process left half begun is nobody's.
+fn create(new: &Path) -> Result<File, JournalError> {
+    let open = || OpenOptions::new().write(true).create_new(true).mode(0o600).open(new);
+    let failed = |error| JournalError::system("create", new, error);
+    match open() {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && exists_as_journal(new)? => {
+            let left = File::open(new).map_err(failed)?;
+            lock(&left, new)?;
+            fs::remove_file(new).and_then(|()| open()).map_err(failed)
+        }
+        opened => opened.map_err(failed),
+    }
 }
 
 /// Moves `FILE` to `FILE.1` and so on; the oldest is lost.
@@ -95,8 +113,12 @@ fn shift(path: &Path) -> Result<(), JournalError> {
 
 /// `FILE.n`.
 pub(super) fn numbered(path: &Path, n: u32) -> PathBuf {
+    beside(path, &n.to_string())
+}
+
+fn beside(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
-    name.push(format!(".{n}"));
+    name.push(format!(".{ending}"));
     PathBuf::from(name)
 }
 

@@ -105,7 +105,9 @@ fn restored(state: &[u8]) -> &'static str {
 fn name(why: &ReadError) -> &'static str {
     match why {
         ReadError::System(error) => panic!("memory can be read: {error}"),
+        ReadError::Irregular => panic!("memory is no pipe"),
         ReadError::Foreign => "no journal",
+        ReadError::Empty => "empty",
         ReadError::Version(_) => "another version",
         ReadError::Cut { .. } => "cut",
         ReadError::Damaged { .. } => "damaged",

@@ -5,7 +5,7 @@ use agentd_core::action::Action;
 use agentd_core::event::Event;
 use agentd_core::time::Now;
 use serde::de::DeserializeOwned;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, BufReader, Read};
 use std::path::Path;
 
@@ -43,9 +43,15 @@ pub enum ReadError {
     /// The system said no.
     #[error("cannot read it: {0}")]
     System(#[from] io::Error),
+    /// A folder, a pipe or a device.
+    #[error("it is no regular file; a journal is read more than once")]
+    Irregular,
     /// The file is something else.
     #[error("it is not a journal")]
     Foreign,
+    /// The file ends before its header does.
+    #[error("it ends before its header does: nothing was recorded in it")]
+    Empty,
     /// The file's format is not this one.
     #[error("its format is {0:?}; this agentd reads \"agentd journal 2\"")]
     Version(String),
@@ -68,6 +74,10 @@ pub enum ReadError {
 impl Reader<BufReader<File>> {
     /// Opens a journal file.
     pub fn open(path: &Path) -> Result<Reader<BufReader<File>>, ReadError> {
+        // Asked before it is opened: a pipe that nobody writes would hold this up for ever.
+        if !fs::metadata(path)?.is_file() {
+            return Err(ReadError::Irregular);
+        }
         Reader::new(BufReader::new(File::open(path)?))
     }
 }
@@ -80,7 +90,7 @@ impl<R: Read> Reader<R> {
         input.by_ref().take(length).read_to_end(&mut head)?;
         if head != MAGIC {
             return Err(if head.len() < MAGIC.len() && MAGIC.starts_with(&head) {
-                ReadError::Cut { at: 0 }
+                ReadError::Empty
             } else if head.starts_with(MAGIC_OF_ANY_VERSION) {
                 ReadError::Version(String::from_utf8_lossy(&head).trim_end().to_owned())
             } else {
@@ -88,12 +98,13 @@ impl<R: Read> Reader<R> {
             });
         }
         let mut records = Records { input, at: length, begin: length };
-        let header: Header = match records.next()? {
-            Some((Kind::Header, body)) => records.decode(&body)?,
-            Some((Kind::Event | Kind::Actions, _)) => {
+        let header: Header = match records.next() {
+            Ok(Some((Kind::Header, body))) => records.decode(&body)?,
+            Ok(Some((Kind::Event | Kind::Actions, _))) => {
                 return Err(records.damaged("it does not begin with a header"));
             }
-            None => return Err(ReadError::Cut { at: length }),
+            Ok(None) | Err(ReadError::Cut { .. }) => return Err(ReadError::Empty),
+            Err(why) => return Err(why),
         };
         let state = header.state.map(|bytes| records.state(bytes)).transpose()?;
         Ok(Reader { records, header, state, end: None })
@@ -202,7 +213,7 @@ impl<R: Read> Records<R> {
 
     fn decode<T: DeserializeOwned>(&self, body: &[u8]) -> Result<T, ReadError> {
         let mut rest = body;
-        let decoded = ciborium::from_reader(&mut rest).map_err(|error| self.damaged(&error.to_string()))?;
+        let decoded = ciborium::from_reader(&mut rest).map_err(|error| self.damaged(&not_cbor(&error)))?;
         if rest.is_empty() { Ok(decoded) } else { Err(self.damaged("bytes after the record")) }
     }
 
@@ -212,5 +223,16 @@ impl<R: Read> Records<R> {
 
     fn damaged(&self, why: &str) -> ReadError {
         ReadError::Damaged { at: self.begin, why: why.to_owned() }
+    }
+}
+
+/// What is wrong with a record's content. The library's own words are for programmers.
+fn not_cbor(error: &ciborium::de::Error<io::Error>) -> String {
+    use ciborium::de::Error;
+    match error {
+        Error::Io(_) => "the record ends within a value".to_owned(),
+        Error::Syntax(at) => format!("what stands at byte {at} of the record is no CBOR"),
+        Error::Semantic(_, why) => format!("the record is not what it should be: {why}"),
+        Error::RecursionLimitExceeded => "the record is nested too deeply".to_owned(),
     }
 }

@@ -1,6 +1,6 @@
 use super::files::numbered;
 use super::format::MAGIC;
-use super::writer::QUEUE_BYTES;
+use super::writer::{Desk, QUEUE_BYTES};
 use super::*;
 use agentd_core::action::{SpawnFrame, Walls};
 use agentd_core::bytes::Bytes;
@@ -285,6 +285,49 @@ fn two_processes_do_not_share_a_journal() {
 }
 
 #[test]
+fn a_start_that_cannot_record_moves_nothing() {
+    let folder = Folder::new();
+    folder.write(&events(), SEGMENT_BYTES, 0);
+    let before = fs::read(folder.path()).expect("readable");
+    // Where the next file would be begun stands something else, for as long as this does.
+    let stands = PathBuf::from(format!("{}.new", folder.path().display()));
+    fs::create_dir(&stands).expect("a folder");
+    for _ in 0..=KEPT {
+        let refused = Journal::create(&folder.path(), &config(), now(0)).expect_err("no place for it");
+        assert!(matches!(refused, JournalError::Foreign(_)), "{refused}");
+    }
+    assert_eq!(fs::read(folder.path()).expect("readable"), before);
+    assert!(!numbered(&folder.path(), 1).exists());
+    fs::remove_dir(&stands).expect("empty");
+    // What a killed process left half begun is nobody's.
+    fs::write(&stands, &MAGIC[..4]).expect("writable");
+    folder.write(&events(), SEGMENT_BYTES, 0);
+    assert_eq!(fs::read(numbered(&folder.path(), 1)).expect("readable"), before);
+    assert!(!stands.exists());
+}
+
+/// A state larger than what may wait: the next file still begins, and events go on.
+#[test]
+fn a_large_state_does_not_end_the_journal() {
+    let desk = Desk::default();
+    desk.next_file(vec![0; QUEUE_BYTES + 1]).expect("it is taken");
+    for _ in 0..3 {
+        let append = |out: &mut Vec<u8>| {
+            out.extend_from_slice(b"event");
+            Ok(())
+        };
+        assert_eq!(desk.append(append).expect("there is room"), 5);
+    }
+}
+
+#[test]
+fn a_pipe_is_refused_before_it_is_opened() {
+    let folder = Folder::new();
+    nix::unistd::mkfifo(&folder.path(), nix::sys::stat::Mode::S_IRWXU).expect("a pipe");
+    assert!(matches!(Reader::open(&folder.path()), Err(ReadError::Irregular)));
+}
+
+#[test]
 fn a_file_cut_anywhere_gives_every_whole_record_and_says_where_it_is_cut() {
     let folder = Folder::new();
     folder.write(&events(), SEGMENT_BYTES, 0);
@@ -294,7 +337,7 @@ fn a_file_cut_anywhere_gives_every_whole_record_and_says_where_it_is_cut() {
     let mut unanswered = 0;
     for length in (0..whole.len()).step_by(7).chain(whole.len() - 400..whole.len()) {
         match Reader::new(&whole[..length]) {
-            Err(ReadError::Cut { .. }) => {}
+            Err(ReadError::Empty) => {}
             Err(other) => panic!("{length}: {other}"),
             Ok(reader) => {
                 let mut got = 0;
@@ -330,7 +373,7 @@ fn hostile_files_are_named_and_bounded() {
     assert!(matches!(Reader::new(huge.as_slice()), Err(ReadError::Damaged { .. })));
     let mut cut = MAGIC.to_vec();
     cut.extend_from_slice(&[0x03, 0xff, 0xff, 0xff, b'H', 1]);
-    assert!(matches!(Reader::new(cut.as_slice()), Err(ReadError::Cut { .. })));
+    assert!(matches!(Reader::new(cut.as_slice()), Err(ReadError::Empty)));
     // A state that is said to be larger than any memory.
     let header = Header { state: Some(u64::MAX), ..Header::new(&config(), now(0)) };
     let endless = header.head(b"not much").expect("a head");

@@ -89,7 +89,7 @@ impl Desk {
     pub(super) fn next_file(&self, head: Vec<u8>) -> Result<(), JournalError> {
         let mut waiting = self.lock();
         waiting.is_open()?;
-        waiting.bytes += head.len();
+        // The state is bounded by itself, and counts for no event's room.
         waiting.pieces.push_back(Piece::Next(head));
         drop(waiting);
         self.changed.notify_all();
@@ -182,10 +182,7 @@ pub(super) struct Writer {
 impl Writer {
     /// Begins the first file.
     pub(super) fn create(path: &Path, head: &[u8]) -> Result<Writer, JournalError> {
-        let file = files::begin(path)?;
-        let mut writer = Writer::on(path, file);
-        writer.write(head)?;
-        Ok(writer)
+        files::begin(path, head).map(|file| Writer::on(path, file))
     }
 
     /// Goes on with a file that is open.
@@ -215,8 +212,7 @@ impl Writer {
                         desk.give_back(bytes);
                     }
                     Piece::Next(head) => {
-                        self.file = files::begin_after(&self.path)?;
-                        self.write(&head)?;
+                        self.file = files::begin_after(&self.path, &head)?;
                     }
                 }
             }

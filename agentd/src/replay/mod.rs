@@ -59,6 +59,8 @@ pub struct Verdict {
     pub torn: Option<(PathBuf, ReadError)>,
     /// Files that could not be read to their end, or not at all, with what came after them.
     pub damaged: Vec<(PathBuf, String)>,
+    /// The daemon's own last word is in it.
+    pub ended: bool,
     /// The journal's last event has no recorded answer: the daemon was stopped while it decided, or its last words
     /// were lost.
     pub unanswered: bool,
@@ -228,6 +230,7 @@ impl Rerun {
             None => self.verdict.unanswered = true,
             Some(recorded) if actions_bytes(&self.actions).is_ok_and(|own| own == *recorded) => {
                 self.verdict.same += u64::try_from(self.actions.len()).unwrap_or(u64::MAX);
+                self.verdict.ended |= self.actions.iter().any(|action| matches!(action, Action::Exit { .. }));
             }
             Some(_) => {
                 let decided = std::mem::take(&mut self.actions);

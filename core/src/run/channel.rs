@@ -136,6 +136,11 @@ impl Channel {
         self.queued = self.queued.saturating_sub(bytes);
     }
 
+    /// Whether the child's stdin may take something.
+    pub fn is_open(&self) -> bool {
+        self.open
+    }
+
     /// The child's stdin takes no more.
     pub fn close(&mut self) {
         self.open = false;

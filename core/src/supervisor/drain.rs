@@ -99,7 +99,7 @@ impl Core {
         });
         let (status, why) = match (waited_on, self.drain.is_some()) {
             (true, _) => (Status::Cancelled, "stopped by a drain"),
-            (false, true) => (Status::Parked, "stopped by a drain; the next start takes it up"),
+            (false, true) => (Status::Parked, "stopped by a drain"),
             (false, false) => (Status::Parked, "stopped when the conversation that started it was over"),
         };
         self.decide(node, Ending::without_result(status, why), out);

@@ -17,7 +17,8 @@ impl Core {
         self.runs.get(&node).is_some_and(|run| run.record.role == Role::Worker)
     }
 
-    /// The next turn of the worker that is warm; `None` when it cannot take one any more.
+    /// The next turn of the worker that is warm; `None` when it cannot take one any more. One that lives on and reads
+    /// nothing is of no use then, and ends.
     pub(super) fn ask_again(
         &mut self,
         worker: NodeId,
@@ -25,8 +26,13 @@ impl Core {
         out: &mut Actions,
     ) -> Option<(NodeId, u64)> {
         // One whose exit is known and whose last words are still to be read takes nothing any more.
-        let able = |run: &&mut Run| !run.outcome.is_decided() && !run.process.has_ended();
-        let run = self.run(worker).filter(able)?;
+        let lives = |run: &&mut Run| !run.outcome.is_decided() && !run.process.has_ended();
+        let run = self.run(worker).filter(lives)?;
+        if !run.channel.is_open() {
+            self.conversation.worker = None;
+            self.complete_retirement(worker, out);
+            return None;
+        }
         let id = run.next_text();
         let pushed = run.warm.as_mut().is_some_and(|w| w.push(Text { id, text: text.to_owned() }));
         pushed.then(|| {

@@ -151,5 +151,11 @@ fn no_scenario_is_forgotten() {
         .filter_map(|path| Some(path.file_stem()?.to_str()?.replace('-', "_")))
         .collect();
     files.sort();
-    assert_eq!(files, ALL);
+    let only_in = |some: &[&str], others: &[&str]| -> Vec<String> {
+        some.iter().filter(|name| !others.contains(name)).map(|name| name.to_string()).collect()
+    };
+    let names: Vec<&str> = files.iter().map(String::as_str).collect();
+    assert_eq!(only_in(&names, ALL), [""; 0], "these files are not in the list at the top of this file");
+    assert_eq!(only_in(ALL, &names), [""; 0], "these names of the list have no file");
+    assert!(ALL.is_sorted(), "the list is in the order of the alphabet");
 }

@@ -157,6 +157,20 @@ fn a_run_goes_on_where_it_stood_once_its_stdout_is_read_again() {
     assert!(rig.end().0.success());
 }
 
+/// S9.3: a supervisor that stands still has not read the result yet, and will.
+#[test]
+fn a_result_that_no_pipe_holds_is_kept_until_it_is_read() {
+    let long = "x".repeat(900_000);
+    let rules = json!([{"reply": {"text": long}}]);
+    let mut rig = Rig::start(Run::new(rules));
+    rig.until_tool_request_is_on_its_way();
+    // Longer than the child takes for anything else at its end.
+    let stands_still = Instant::now() + Duration::from_secs(6);
+    assert!(!readable(&[&crate::rig::pidfd(rig.pid())], stands_still), "it ended with its result unread");
+    assert_eq!(rig.completed(), long);
+    assert!(rig.end().0.success());
+}
+
 #[test]
 fn a_spawn_frame_as_large_as_a_frame_can_be_is_taken() {
     let rules = json!([{"text": "needle", "reply": {"text": "found"}}]);

@@ -107,7 +107,7 @@ lifecycle:
   drain_timeout: 14s
   liveness: {ping: 15ms, pong: 16ms, progress: 17ms, ready: 18ms, hard_deadline_grace: 19ms}
   kill: {term_after: 20ms, kill_after: 21ms, exit_after_result: 22ms}
-  journal: log/journal
+  journal: flight
 observability: {log_level: trace, log_format: text}
 ",
     );
@@ -160,7 +160,7 @@ observability: {log_level: trace, log_format: text}
         (config.kill.term_after, config.kill.kill_after, config.kill.exit_after_result),
         (ms(20), ms(21), ms(22))
     );
-    assert_eq!(settings.journal, Some(folder.dir.path().join("log/journal")));
+    assert_eq!(settings.journal, Some(folder.dir.path().join("flight")));
     assert_eq!(
         (config.log_level.as_str(), settings.log_level, settings.log_format),
         ("trace", Level::Debug, Some(LogFormat::Text))
@@ -603,3 +603,14 @@ fn a_path_with_control_characters_is_one_problem_and_is_printed_escaped() {
 mod models;
 mod secrets;
 mod whole;
+
+#[test]
+fn a_journal_stands_in_a_folder_that_exists() {
+    let fault = |text: &str| places(&format!("lifecycle: {{journal: {text}}}\n"));
+    assert_eq!(fault("/nope/flight"), ["2:22 Unreadable lifecycle.journal"]);
+    assert_eq!(fault("/"), ["2:22 Unreadable lifecycle.journal"]);
+    assert_eq!(fault("/dev/null"), ["2:22 Unreadable lifecycle.journal"]);
+    assert_eq!(fault("/etc/hostname/flight"), ["2:22 Unreadable lifecycle.journal"]);
+    assert!(one("lifecycle: {journal: flight}\n").load().settings.journal.is_some());
+    assert!(one("lifecycle: {journal: off}\n").load().settings.journal.is_none());
+}

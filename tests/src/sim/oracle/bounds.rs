@@ -38,11 +38,10 @@ impl Bounds {
                 Fault::SpawnSlow { ms, .. } | Fault::ExecFails { ms, .. } => {
                     faults += Duration::from_millis(*ms)
                 }
-                // Two on the same write, exit or read add up.
-                Fault::StoreSlow { ms, .. } => longest[0] += ms,
+                Fault::StoreSlow { ms, .. } => longest[0] = longest[0].max(*ms),
                 Fault::StoreFails { times, .. } => fails += times,
-                Fault::ExitLate { ms, .. } => longest[2] += ms,
-                Fault::ReadLate { ms, .. } => longest[3] += ms,
+                Fault::ExitLate { ms, .. } => longest[2] = longest[2].max(*ms),
+                Fault::ReadLate { ms, .. } => longest[3] = longest[3].max(*ms),
                 Fault::Operator { order: Order::Pause { ms }, .. } => faults += Duration::from_millis(*ms),
                 Fault::SpawnFails { .. } => faults += Duration::from_millis(400),
                 Fault::Stillborn { .. }

@@ -141,7 +141,7 @@ fn cause(
         }
         Status::Parked => draining || known.is_some_and(|run| facts.left_over(run, now)),
         Status::Failed => told_this || unsaved || failed(facts, bounds, now, node),
-        Status::Completed => told_this || known.is_some_and(|run| retired(facts, now, run, record)),
+        Status::Completed => told_this || known.is_some_and(|run| retired(facts, now, run, record, node)),
         Status::Refused
         | Status::ExhaustedSteps
         | Status::ExhaustedTokens
@@ -170,14 +170,17 @@ fn taken_back(facts: &Facts, now: Instant, record: &Record, node: &Node) -> bool
 }
 
 /// A warm run between turns ends with its last turn's result: it was retired, or it is a worker that nobody needs.
-fn retired(facts: &Facts, now: Instant, run: &Run, record: &Record) -> bool {
+fn retired(facts: &Facts, now: Instant, run: &Run, record: &Record, node: &Node) -> bool {
     let last = run.talk.last_turn.as_ref();
     let reason = match run.record.role {
         Role::Subagent => run.record.mode == Mode::Warm && run.talk.retire_asked.is_some(),
         Role::Worker => {
             let idle = Duration::from_millis(facts.plan.knobs.idle_ms);
+            // One that reads nothing any more is of no use to the next turn.
             !facts.plan.knobs.one_shot
-                && (facts.draining().is_some() || last.is_some_and(|turn| now >= turn.at + idle))
+                && (node.write_failed
+                    || facts.draining().is_some()
+                    || last.is_some_and(|turn| now >= turn.at + idle))
         }
     };
     let same = last.map_or(record.result.is_null(), |turn| is_turns(turn, &record.result));

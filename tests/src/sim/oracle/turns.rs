@@ -181,7 +181,7 @@ pub(super) fn judge_answer(
             run.talk.finish_owed |= !has_frame;
             unless(!has_frame || run.talk.finish_sent == Some(now), TAKEN, || seen)
         }
-        "subagent.retire" => retired(run, now, value, seen),
+        "subagent.retire" => retired(run, now, value, silent, seen),
         _ => Ok(()),
     }
 }
@@ -206,7 +206,7 @@ fn sent(run: &mut Run, id: u64, text: &str, queued: u64, silent: usize) -> Verdi
     })
 }
 
-fn retired(run: &mut Run, now: Instant, value: &Value, seen: String) -> Verdict {
+fn retired(run: &mut Run, now: Instant, value: &Value, silent: usize, seen: String) -> Verdict {
     if value["status"] != "retiring" {
         // It has ended: the answer is its result.
         return unless(run.settled.is_some(), GRANTED, || seen);
@@ -214,7 +214,8 @@ fn retired(run: &mut Run, now: Instant, value: &Value, seen: String) -> Verdict 
     unless(run.record.mode == Mode::Warm, GRANTED, || seen.clone())?;
     let dropped: Vec<u64> =
         value["dropped"].as_array().into_iter().flatten().filter_map(Value::as_u64).collect();
-    let told = |id: &u64| run.talk.messages.get(id).is_some_and(|m| m.dropped.is_some());
+    // Or it was taken from a caller that died before it could be told.
+    let told = |id: &u64| run.talk.messages.get(id).map_or(silent > 0, |m| m.dropped.is_some());
     unless(dropped.iter().all(told) && run.talk.waiting() == 0, NEVER, || seen)?;
     if run.terminal.is_none() {
         run.talk.retiring.get_or_insert(now);

@@ -79,7 +79,8 @@ impl World<'_> {
         if self.plan.is_healed(self.now) {
             return Duration::ZERO;
         }
-        Duration::from_millis(self.plan.faults.iter().filter_map(meant).sum())
+        // The worst of them: together they could be later than a child that is well may be.
+        Duration::from_millis(self.plan.faults.iter().filter_map(meant).max().unwrap_or(0))
     }
 
     fn read(&mut self, node: NodeId) {

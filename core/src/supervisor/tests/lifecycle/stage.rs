@@ -137,6 +137,8 @@ pub(super) struct Owes {
     output: bool,
     /// The process may end.
     exit: bool,
+    /// It has said `ready`: what a process that is dead by now has written is read with that in mind.
+    ready: bool,
     /// The daemon drains.
     drains: bool,
     /// How far the ladder has come.
@@ -257,7 +259,7 @@ impl Stage {
                 self.feed(Event::SpawnFrameFailed { node, error: "its secret is gone".into() })
             }
             Happening::Ready => {
-                self.handed = false;
+                (self.handed, self.owes.ready) = (false, true);
                 self.said(&Up::Ready(Ready { v: VERSION }))
             }
             Happening::Progress => self.said(&Up::Event(ChildEvent {
