@@ -77,7 +77,7 @@ struct RunArgs {
     /// A provider's base address instead of its own (intelligence.endpoints). Repeatable: the order is that of failover.
     #[arg(long = "endpoint", value_name = "URL")]
     endpoints: Vec<String>,
-    /// How the model is spoken to: anthropic, openai or mock (intelligence.dialect).
+    /// How the model is spoken to: anthropic, openai, openai-responses or mock (intelligence.dialect).
     #[arg(long, value_name = "DIALECT")]
     dialect: Option<String>,
     /// Add a server: a name and the command that starts it. Repeatable.

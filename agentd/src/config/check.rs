@@ -115,7 +115,7 @@ impl Checker<'_> {
     /// One of the words of a list.
     fn one_of(&mut self, item: &Node, words: &[&str], path: &str) {
         match &item.value {
-            Value::Scalar(scalar) => self.word(item, scalar, words, &[], path),
+            Value::Scalar(scalar) => self.word(item, scalar, words, path),
             Value::List(_) | Value::Map(_) => self.wrong_type(item, path, "a word", &words.join(", ")),
         }
     }

@@ -65,7 +65,7 @@ fn of_shape(key: &Key) -> Value {
         Shape::Duration => json!({"type": "string", "pattern": DURATION}),
         Shape::Size => json!({"type": "string", "pattern": SIZE}),
         Shape::Rate => json!({"type": "string", "pattern": RATE}),
-        Shape::OneOf(words, _) => json!({"enum": words}),
+        Shape::OneOf(words) => json!({"enum": words}),
         Shape::Texts | Shape::Patterns => list(text(json!({}))),
         Shape::EnvNames => list(text(json!({"pattern": PASSTHROUGH}))),
         Shape::Words(words) => list(json!({"enum": words})),

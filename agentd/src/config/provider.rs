@@ -7,10 +7,11 @@ use super::source::{Place, Source};
 use super::tree::Node;
 use crate::secrets::Secrets;
 
-/// A provider with a dialect of its own.
+/// A provider with dialects of its own.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Provider {
-    pub(crate) dialect: &'static str,
+    /// The dialects it speaks at one address, the usual one first.
+    pub(crate) dialects: &'static [&'static str],
     /// The variable of its key.
     pub(crate) key: &'static str,
     /// Its base address.
@@ -18,13 +19,22 @@ pub(crate) struct Provider {
 }
 
 const PROVIDERS: [Provider; 2] = [
-    Provider { dialect: "anthropic", key: "ANTHROPIC_API_KEY", address: "https://api.anthropic.com" },
-    Provider { dialect: "openai", key: "OPENAI_API_KEY", address: "https://api.openai.com/v1" },
+    Provider { dialects: &["anthropic"], key: "ANTHROPIC_API_KEY", address: "https://api.anthropic.com" },
+    Provider {
+        dialects: &["openai", "openai-responses"],
+        key: "OPENAI_API_KEY",
+        address: "https://api.openai.com/v1",
+    },
 ];
 
 /// The provider whose dialect this is.
 pub(crate) fn of(dialect: &str) -> Option<&'static Provider> {
-    PROVIDERS.iter().find(|provider| provider.dialect == dialect)
+    PROVIDERS.iter().find(|provider| provider.dialects.contains(&dialect))
+}
+
+/// Whether one address, with its key, serves both dialects.
+pub(crate) fn is_same(one: &str, other: &str) -> bool {
+    one == other || of(one).is_some_and(|provider| provider.dialects.contains(&other))
 }
 
 /// The variables of all keys.
@@ -52,7 +62,7 @@ pub(crate) fn implied(
         [provider] => {
             // Without the variable's value: a problem would show it.
             let source = Source::variable(provider.key, 0, String::new());
-            Ok(Some(nest("intelligence.dialect", Node::text(provider.dialect, Place::start(&source)))))
+            Ok(Some(nest("intelligence.dialect", Node::text(provider.dialects[0], Place::start(&source)))))
         }
         many => {
             let keys: Vec<&str> = many.iter().map(|provider| provider.key).collect();

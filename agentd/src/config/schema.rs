@@ -45,8 +45,8 @@ pub(crate) enum Shape {
     Size,
     /// `8/2s`.
     Rate,
-    /// One of the first words; the second are not built yet.
-    OneOf(&'static [&'static str], &'static [&'static str]),
+    /// One of these words.
+    OneOf(&'static [&'static str]),
     /// A text that refers to a secret and does not hold one.
     Secret,
     /// A list of texts.
@@ -136,7 +136,7 @@ impl Shape {
             Duration => format!("{}; not zero", agentd_core::units::DURATIONS),
             Size => format!("{}; not zero", agentd_core::units::SIZES),
             Rate => agentd_core::units::RATES.to_owned(),
-            OneOf(words, _) => words.join(", "),
+            OneOf(words) => words.join(", "),
             Number => "a number of dollars, such as 0.25; 0 or more".to_owned(),
             Secret => "a reference such as {{secret:MODEL_KEY}} or {{secret-file:PATH}}".to_owned(),
             Texts => "a list of texts".to_owned(),

@@ -3,7 +3,7 @@
 //! nothing (S3.3).
 
 use super::{SecretError, Secrets, Use};
-use agentd_core::wire::message::{Dialect, Remote, Server, Spawn, Transport};
+use agentd_core::wire::message::{Remote, Server, Spawn, Transport};
 
 impl Secrets {
     /// The frame with every secret in it.
@@ -12,13 +12,10 @@ impl Secrets {
     /// A secret that cannot be had any more: a sentence for the person who must act, without any value.
     pub fn put_in(&self, spawn: &Spawn) -> Result<Spawn, String> {
         let mut spawn = spawn.clone();
-        match &mut spawn.model.dialect {
-            Dialect::Mock(_) => {}
-            Dialect::Openai(remote) | Dialect::Anthropic(remote) => {
-                let model = &spawn.model.name;
-                self.put_in_remote(remote)
-                    .map_err(|(part, error)| format!("the {part} of the model {model}: {error}"))?;
-            }
+        if let Some(remote) = spawn.model.dialect.remote_mut() {
+            let model = &spawn.model.name;
+            self.put_in_remote(remote)
+                .map_err(|(part, error)| format!("the {part} of the model {model}: {error}"))?;
         }
         for server in &mut spawn.servers {
             self.put_in_server(server)?;
@@ -56,7 +53,8 @@ mod tests {
     use super::*;
     use agentd_core::bytes::Bytes;
     use agentd_core::wire::message::{
-        ContextMessage, ContextRole, Endpoint, Files, Mode, Model, Role, RunLimits, Stdio, Trace, VERSION,
+        ContextMessage, ContextRole, Dialect, Endpoint, Files, Mode, Model, Role, RunLimits, Stdio, Trace,
+        VERSION,
     };
 
     const REFERENCE: &str = "a {{secret:K}}";
@@ -123,12 +121,11 @@ mod tests {
     #[test]
     fn values_are_put_in_where_they_count_and_nowhere_else() {
         let secrets = Secrets::new(&[("K".into(), "v".into())]);
-        for dialect in [Dialect::Openai(remote()), Dialect::Anthropic(remote())] {
+        let dialects = [Dialect::Openai, Dialect::OpenaiResponses, Dialect::Anthropic];
+        for dialect in dialects.map(|dialect| dialect(remote())) {
             let before = spawn(dialect);
             let mut after = secrets.put_in(&before).expect("filled");
-            let (Dialect::Openai(remote) | Dialect::Anthropic(remote)) = &mut after.model.dialect else {
-                panic!()
-            };
+            let remote = after.model.dialect.remote_mut().expect("a provider's");
             for value in [remote.endpoints[0].token.as_mut(), remote.headers.get_mut("x")] {
                 assert_eq!(std::mem::replace(value.expect("it is there"), REFERENCE.into()), "a v");
             }

@@ -3,7 +3,7 @@
 //! Owns the choice of dialect and what was learned of the server. Called by the child's model connection.
 
 use crate::model::http::HttpRequest;
-use crate::model::{ModelError, ModelRequest, Reply, anthropic, openai};
+use crate::model::{ModelError, ModelRequest, Reply, anthropic, openai, responses};
 use crate::wire::message::{Dialect, Endpoint, Remote};
 
 /// A provider's interface.
@@ -11,6 +11,8 @@ use crate::wire::message::{Dialect, Endpoint, Remote};
 pub enum Api {
     /// Chat completions, and how this server wants to be asked.
     ChatCompletions(openai::Manner),
+    /// Responses.
+    Responses,
     /// Messages.
     Messages,
 }
@@ -21,6 +23,7 @@ impl Api {
         match dialect {
             Dialect::Mock(_) => None,
             Dialect::Openai(remote) => Some((Api::ChatCompletions(openai::Manner::default()), remote)),
+            Dialect::OpenaiResponses(remote) => Some((Api::Responses, remote)),
             Dialect::Anthropic(remote) => Some((Api::Messages, remote)),
         }
     }
@@ -29,6 +32,7 @@ impl Api {
     pub fn request(&self, remote: &Remote, endpoint: &Endpoint, request: &ModelRequest) -> HttpRequest {
         match self {
             Api::ChatCompletions(manner) => openai::request(remote, endpoint, request, *manner),
+            Api::Responses => responses::request(remote, endpoint, request),
             Api::Messages => anthropic::request(remote, endpoint, request),
         }
     }
@@ -37,6 +41,7 @@ impl Api {
     pub fn reader(&self) -> Reader {
         match self {
             Api::ChatCompletions(_) => Reader::ChatCompletions(openai::Reader::new()),
+            Api::Responses => Reader::Responses(responses::Reader::new()),
             Api::Messages => Reader::Messages(anthropic::Reader::new()),
         }
     }
@@ -45,7 +50,7 @@ impl Api {
     pub fn learn(&mut self, error: &ModelError) -> bool {
         match self {
             Api::ChatCompletions(manner) => manner.learn(error),
-            Api::Messages => false,
+            Api::Responses | Api::Messages => false,
         }
     }
 }
@@ -55,6 +60,8 @@ impl Api {
 pub enum Reader {
     /// Of chat completions.
     ChatCompletions(openai::Reader),
+    /// Of responses.
+    Responses(responses::Reader),
     /// Of messages.
     Messages(anthropic::Reader),
 }
@@ -64,6 +71,7 @@ impl Reader {
     pub fn push(&mut self, bytes: &[u8]) -> usize {
         match self {
             Reader::ChatCompletions(reader) => reader.push(bytes),
+            Reader::Responses(reader) => reader.push(bytes),
             Reader::Messages(reader) => reader.push(bytes),
         }
     }
@@ -72,6 +80,7 @@ impl Reader {
     pub fn is_done(&self) -> bool {
         match self {
             Reader::ChatCompletions(reader) => reader.is_done(),
+            Reader::Responses(reader) => reader.is_done(),
             Reader::Messages(reader) => reader.is_done(),
         }
     }
@@ -83,6 +92,7 @@ impl Reader {
     pub fn finish(self) -> Result<Reply, ModelError> {
         match self {
             Reader::ChatCompletions(reader) => reader.finish(),
+            Reader::Responses(reader) => reader.finish(),
             Reader::Messages(reader) => reader.finish(),
         }
     }

@@ -2,7 +2,9 @@
 //! dialects' readers.
 
 use crate::limits::{REPLY_BYTES, REPLY_CALLS};
+use crate::model::loose::number;
 use crate::model::{Call, Finish, ModelError, ModelErrorKind, Reply, ReplyUsage};
+use serde_json::Value;
 
 /// What a call costs of the reply's bound besides its text.
 const CALL_BYTES: usize = 64;
@@ -23,6 +25,11 @@ impl Draft {
         self.grow(text.len())?;
         self.text.push_str(text);
         Ok(())
+    }
+
+    /// The whole text, of a dialect that counted its bytes as they came.
+    pub(super) fn wrote(&mut self, text: String) {
+        self.text = text;
     }
 
     /// Room for one more call.
@@ -48,6 +55,11 @@ impl Draft {
         if finish != Finish::Missing && !matches!(self.finish, Some(Finish::Length | Finish::Refusal)) {
             self.finish = Some(finish);
         }
+    }
+
+    /// Whether a reason to stop came.
+    pub(super) fn has_stopped(&self) -> bool {
+        self.finish.is_some()
     }
 
     /// What was used so far: counts only rise, so a report that is repeated adds nothing. Whether it is news.
@@ -77,9 +89,25 @@ pub(super) fn finish(word: &str) -> Finish {
         "" => Finish::Missing,
         "stop" | "end_turn" | "stop_sequence" => Finish::Stop,
         "tool_calls" | "tool_use" => Finish::ToolCalls,
-        "length" | "max_tokens" | "model_length" | "model_context_window_exceeded" => Finish::Length,
+        "length" | "max_tokens" | "max_output_tokens" | "model_length" | "model_context_window_exceeded" => {
+            Finish::Length
+        }
         "content_filter" | "refusal" => Finish::Refusal,
         other => Finish::Other(other.to_owned()),
+    }
+}
+
+/// What a provider with OpenAI's words says was used. Names of other dialects and of older servers count as well.
+pub(super) fn usage(usage: &Value) -> ReplyUsage {
+    let first = |values: &[&Value]| values.iter().copied().find_map(number);
+    ReplyUsage {
+        input: first(&[&usage["prompt_tokens"], &usage["input_tokens"]]),
+        output: first(&[&usage["completion_tokens"], &usage["output_tokens"]]),
+        cached: first(&[
+            &usage["prompt_tokens_details"]["cached_tokens"],
+            &usage["input_tokens_details"]["cached_tokens"],
+            &usage["prompt_cache_hit_tokens"],
+        ]),
     }
 }
 

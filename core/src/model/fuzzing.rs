@@ -8,13 +8,13 @@ use crate::model::refusal::refusal;
 use crate::model::sse::{Decoder, Event, SseError};
 use crate::model::{
     CallResult, Finish, Message, ModelError, ModelErrorKind, ModelRequest, PastCall, Reply, WireNames,
-    anthropic, openai,
+    anthropic, openai, responses, stream,
 };
 use crate::wire::message::{Role, ToolDecl};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Reads `data` as a stream of events and as an answer in both dialects, whole and cut in two ways, and as the body of
+/// Reads `data` as a stream of events and as an answer in every dialect, whole and cut in two ways, and as the body of
 /// a refusal. The first byte says where it is cut, and the refusal's status. Gives how the replies ended.
 ///
 /// # Panics
@@ -25,7 +25,7 @@ pub fn model_stream(data: &[u8]) -> BTreeSet<&'static str> {
     let (cut, size) = (usize::from(*first).min(bytes.len()), usize::from(first % 7) + 1);
     for read in [
         |pieces: &[&[u8]]| format!("{:?}", events(pieces)),
-        |pieces: &[&[u8]]| format!("{:?}{:?}", chat(pieces), messages(pieces)),
+        |pieces: &[&[u8]]| format!("{:?}{:?}{:?}", chat(pieces), items(pieces), messages(pieces)),
     ] {
         let whole = read(&[bytes]);
         assert_eq!(read(&[&bytes[..cut], &bytes[cut..]]), whole, "a cut at {cut}");
@@ -34,7 +34,7 @@ pub fn model_stream(data: &[u8]) -> BTreeSet<&'static str> {
     let status = 300 + u16::from(*first);
     let header = String::from_utf8_lossy(bytes.split(|byte| *byte == b'\n').next().unwrap_or_default());
     let refused = refusal(status, |_| Some(header.clone().into_owned()), bytes, 1_796_000_000_000);
-    [ended(chat(&[bytes])), ended(messages(&[bytes])), failed(&refused)].into()
+    [ended(chat(&[bytes])), ended(items(&[bytes])), ended(messages(&[bytes])), failed(&refused)].into()
 }
 
 fn ended(reply: Result<Reply, ModelError>) -> &'static str {
@@ -75,15 +75,18 @@ fn events(pieces: &[&[u8]]) -> (Vec<Event>, Result<Option<Event>, SseError>) {
 }
 
 fn chat(pieces: &[&[u8]]) -> Result<Reply, ModelError> {
-    let mut reader = openai::Reader::new();
-    for piece in pieces {
-        reader.push(piece);
-    }
-    reader.finish()
+    read(openai::Reader::new(), pieces)
+}
+
+fn items(pieces: &[&[u8]]) -> Result<Reply, ModelError> {
+    read(responses::Reader::new(), pieces)
 }
 
 fn messages(pieces: &[&[u8]]) -> Result<Reply, ModelError> {
-    let mut reader = anthropic::Reader::new();
+    read(anthropic::Reader::new(), pieces)
+}
+
+fn read<E: stream::Events>(mut reader: stream::Reader<E>, pieces: &[&[u8]]) -> Result<Reply, ModelError> {
     for piece in pieces {
         reader.push(piece);
     }

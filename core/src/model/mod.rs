@@ -1,7 +1,7 @@
 //! What a model is asked and what it answers, in the form that every dialect translates from and to.
 //!
 //! Owns the request, the history in it, the reply and the ways a call can fail. It holds no provider's wire
-//! format: a dialect does ([`mock`], [`openai`], [`anthropic`]). Used by the agent loop (which makes requests and
+//! format: a dialect does ([`mock`], [`openai`], [`responses`], [`anthropic`]). Used by the agent loop (which makes requests and
 //! reads replies) and by the child's model connections; never by the supervisor.
 
 pub mod anthropic;
@@ -15,6 +15,7 @@ pub mod mock;
 pub mod names;
 pub mod openai;
 pub mod refusal;
+pub mod responses;
 pub mod retry;
 pub mod sse;
 pub mod stream;

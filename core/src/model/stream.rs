@@ -32,6 +32,12 @@ pub trait Events: Default {
         false
     }
 
+    /// Whether the model has said that it is done, so that a body that ends properly may end here, although the
+    /// terminal event never came.
+    fn may_end(&self) -> bool {
+        false
+    }
+
     /// The reply.
     fn reply(self) -> Reply;
 }
@@ -94,7 +100,7 @@ impl<E: Events> Reader<E> {
         self.done || self.failed.is_some()
     }
 
-    /// The answer has ended.
+    /// The answer has ended, and properly: a connection that broke is for the caller to report.
     ///
     /// # Errors
     /// What came is not a whole reply, or the provider reported an error in it.
@@ -114,7 +120,8 @@ impl<E: Events> Reader<E> {
                 if let Some(event) = last.filter(|_| !self.done) {
                     self.done = self.event(&event)? == Seen::End;
                 }
-                if self.done { Ok(self.events.reply()) } else { Err(cut::<E>(&self.head)) }
+                let whole = self.done || self.events.may_end();
+                if whole { Ok(self.events.reply()) } else { Err(cut::<E>(&self.head)) }
             }
         }
     }

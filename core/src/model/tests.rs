@@ -55,9 +55,9 @@ pub(super) fn body(api: &Api, request: &ModelRequest) -> Value {
     serde_json::from_slice(&request.body).expect("a body is JSON")
 }
 
-fn apis() -> [Api; 2] {
-    let remote = remote();
-    [Dialect::Openai(remote.clone()), Dialect::Anthropic(remote)].map(|d| Api::of(&d).expect("remote").0)
+fn apis() -> [Api; 3] {
+    let dialects = [Dialect::Openai, Dialect::OpenaiResponses, Dialect::Anthropic];
+    dialects.map(|dialect| Api::of(&dialect(remote())).expect("remote").0)
 }
 
 const CHAT: &str = concat!(
@@ -72,6 +72,26 @@ const CHAT: &str = concat!(
     "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"tool_calls\"}]}\r\n\r\n",
     "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":10,\"completion_tokens\":5}}\r\n\r\n",
     "data: [DONE]\r\n\r\n",
+);
+
+const RESPONSES: &str = concat!(
+    "event: response.created\ndata: {\"type\":\"response.created\",\"response\":{\"status\":\"in_progress\",\"output\":[],",
+    "\"usage\":null}}\n\n",
+    "event: response.in_progress\ndata: {\"type\":\"response.in_progress\",\"response\":{}}\n\n",
+    "event: response.output_item.added\ndata: {\"type\":\"response.output_item.added\",\"output_index\":0,\"item\":",
+    "{\"type\":\"message\",\"id\":\"m\",\"status\":\"in_progress\",\"content\":[]}}\n\n",
+    "event: response.output_text.delta\ndata: {\"type\":\"response.output_text.delta\",\"item_id\":\"m\",",
+    "\"output_index\":0,\"content_index\":0,\"delta\":\"Zwölf €\"}\n\n",
+    "event: response.output_item.added\ndata: {\"type\":\"response.output_item.added\",\"output_index\":1,\"item\":",
+    "{\"type\":\"function_call\",\"id\":\"i\",\"call_id\":\"a\",\"name\":\"f\",\"arguments\":\"\"}}\n\n",
+    "event: response.function_call_arguments.delta\ndata: {\"type\":\"response.function_call_arguments.delta\",",
+    "\"item_id\":\"i\",\"output_index\":1,\"delta\":\"{\\\"x\\\":\"}\n\n",
+    "event: response.function_call_arguments.delta\ndata: {\"type\":\"response.function_call_arguments.delta\",",
+    "\"item_id\":\"i\",\"output_index\":1,\"delta\":\"1}\"}\n\n",
+    "event: response.output_item.done\ndata: {\"type\":\"response.output_item.done\",\"output_index\":2,\"item\":",
+    "{\"type\":\"function_call\",\"id\":\"j\",\"call_id\":\"b\",\"name\":\"g\",\"arguments\":\"{}\",\"status\":\"completed\"}}\n\n",
+    "event: response.completed\ndata: {\"type\":\"response.completed\",\"response\":{\"status\":\"completed\",\"output\":[],",
+    "\"usage\":{\"input_tokens\":10,\"output_tokens\":5,\"output_tokens_details\":{\"reasoning_tokens\":2}}}}\n\n",
 );
 
 const MESSAGES: &str = concat!(
@@ -118,7 +138,7 @@ fn read<'a>(
 #[test]
 fn every_split_of_a_stream_gives_the_same_reply() {
     for (api, stream, meaningful) in
-        apis().iter().zip([(CHAT, 8), (MESSAGES, 10)]).map(|(a, (s, m))| (a, s, m))
+        apis().iter().zip([(CHAT, 8), (RESPONSES, 8), (MESSAGES, 10)]).map(|(a, (s, m))| (a, s, m))
     {
         let bytes = stream.as_bytes();
         for at in 0..=bytes.len() {
@@ -136,13 +156,21 @@ fn every_split_of_a_stream_gives_the_same_reply() {
 
 #[test]
 fn every_stream_that_is_cut_is_a_failed_call() {
-    for (api, stream, end) in
-        apis().iter().zip([(CHAT, "[DONE]"), (MESSAGES, "\"message_stop\"}")]).map(|(a, (s, e))| (a, s, e))
-    {
+    let ends = [(CHAT, "[DONE]"), (RESPONSES, "\"reasoning_tokens\":2}}}}"), (MESSAGES, "\"message_stop\"}")];
+    for (api, (stream, end)) in apis().iter().zip(ends) {
         let whole = stream.rfind(end).expect("there") + end.len();
+        // A chat whose reason to stop came may end without its last word, at the end of any later event.
+        let stopped = stream.find("\"finish_reason\":\"tool_calls\"}]}").unwrap_or(whole);
         for at in 0..whole {
-            let error = read(api.reader(), [&stream.as_bytes()[..at]]).1.expect_err("cut");
-            assert_eq!(error.kind, ModelErrorKind::Malformed, "{api:?} {at}");
+            match read(api.reader(), [&stream.as_bytes()[..at]]).1 {
+                Err(error) => assert_eq!(error.kind, ModelErrorKind::Malformed, "{api:?} {at}"),
+                Ok(reply) => {
+                    assert!(at > stopped, "{api:?} {at}");
+                    let usage =
+                        if reply.usage.input.is_some() { want().usage } else { ReplyUsage::default() };
+                    assert_eq!(reply, Reply { usage, ..want() }, "{api:?} {at}");
+                }
+            }
         }
         assert_eq!(read(api.reader(), [&stream.as_bytes()[..whole]]).1, Ok(want()), "{api:?}");
     }
@@ -150,7 +178,7 @@ fn every_stream_that_is_cut_is_a_failed_call() {
 
 #[test]
 fn what_comes_after_the_end_changes_nothing() {
-    for (api, stream) in apis().iter().zip([CHAT, MESSAGES]) {
+    for (api, stream) in apis().iter().zip([CHAT, RESPONSES, MESSAGES]) {
         let mut reader = api.reader();
         reader.push(stream.as_bytes());
         assert!(reader.is_done());
@@ -186,6 +214,7 @@ fn a_reply_without_end_is_bounded() {
     let text = "x".repeat(1024 * 1024);
     for (api, event) in apis().iter().zip([
         json!({"choices": [{"delta": {"content": text}}]}),
+        json!({"type": "response.output_text.delta", "output_index": 0, "delta": text}),
         json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}}),
     ]) {
         let event = format!("data: {event}\n\n");
@@ -261,6 +290,37 @@ fn chat_is_valid(messages: &[Value]) {
     assert!(open.is_empty());
 }
 
+/// Each call answered once, right after its message's calls, before anything else.
+fn responses_are_valid(items: &[Value]) {
+    assert!(!items.is_empty());
+    let mut open: Vec<&str> = Vec::new();
+    let mut answering = false;
+    for item in items {
+        match item["type"].as_str().expect("a type") {
+            "function_call" => {
+                assert!(!answering || open.is_empty(), "{item} before {open:?} are answered");
+                answering = false;
+                let args = item["arguments"].as_str().expect("a text");
+                drop(serde_json::from_str::<serde_json::Map<_, _>>(args).expect("an object"));
+                assert!(item.get("id").is_none(), "an id of what the provider does not keep");
+                open.push(item["call_id"].as_str().expect("an id"));
+            }
+            "function_call_output" => {
+                answering = true;
+                assert_eq!(item["call_id"], open.remove(0));
+                assert!(item["output"].is_string());
+            }
+            "message" => {
+                assert!(open.is_empty(), "{open:?} are not answered before {item}");
+                assert!(!item["content"].as_str().expect("a text").trim().is_empty());
+                assert!(["user", "assistant"].contains(&item["role"].as_str().expect("a role")));
+            }
+            other => panic!("{other}"),
+        }
+    }
+    assert!(open.is_empty());
+}
+
 /// Turns alternate, none is empty, and results come first in the turn after their calls.
 fn messages_are_valid(messages: &[Value]) {
     let mut open: Vec<&str> = Vec::new();
@@ -293,7 +353,8 @@ proptest! {
     #[test]
     fn every_history_makes_a_valid_request(messages in history()) {
         let request = asking(messages);
-        let [chat, anthropic] = apis().map(|api| body(&api, &request));
+        let [chat, responses, anthropic] = apis().map(|api| body(&api, &request));
+        responses_are_valid(responses["input"].as_array().expect("a list"));
         chat_is_valid(chat["messages"].as_array().expect("a list"));
         messages_are_valid(anthropic["messages"].as_array().expect("a list"));
     }
@@ -301,7 +362,7 @@ proptest! {
     #[test]
     fn no_bytes_panic_and_no_split_changes_what_is_read(
         bytes in proptest::collection::vec(any::<u8>(), 0..200),
-        events in "([\r\n ]{0,2}data: (\\{\"(choices|type|error|delta)\":[\\[\\{\"a-z:1\\}\\],]{0,20}\\}|\\[DONE\\])[\r\n]{0,2}){0,4}",
+        events in "([\r\n ]{0,2}data: (\\{\"(choices|type|error|delta|item|response)\":[\\[\\{\"a-z:1\\}\\],]{0,20}\\}|\\[DONE\\])[\r\n]{0,2}){0,4}",
     ) {
         model_stream(&bytes);
         model_stream(&[&bytes[..bytes.len().min(1)], events.as_bytes()].concat());
@@ -324,9 +385,7 @@ fn a_last_call_declares_what_its_history_calls_and_allows_none() {
     let mut last = asking(history);
     last.declared = Arc::from([tool]);
     let fresh = ModelRequest { messages: last.messages[..1].to_vec(), ..last.clone() };
-    for (api, none) in
-        [(Api::ChatCompletions(Default::default()), json!("none")), (Api::Messages, json!({"type": "none"}))]
-    {
+    for (api, none) in apis().into_iter().zip([json!("none"), json!("none"), json!({"type": "none"})]) {
         let body = |request: &ModelRequest| -> Value {
             serde_json::from_slice(&api.request(&remote(), &endpoint("https://api.example/v1"), request).body)
                 .expect("JSON")

@@ -281,8 +281,32 @@ pub enum Dialect {
     Mock(Bytes),
     /// Chat completions.
     Openai(Remote),
+    /// Responses.
+    OpenaiResponses(Remote),
     /// Messages.
     Anthropic(Remote),
+}
+
+impl Dialect {
+    /// The endpoints behind it; a playbook has none.
+    pub fn remote(&self) -> Option<&Remote> {
+        match self {
+            Dialect::Mock(_) => None,
+            Dialect::Openai(remote) | Dialect::OpenaiResponses(remote) | Dialect::Anthropic(remote) => {
+                Some(remote)
+            }
+        }
+    }
+
+    /// The same, to be changed.
+    pub fn remote_mut(&mut self) -> Option<&mut Remote> {
+        match self {
+            Dialect::Mock(_) => None,
+            Dialect::Openai(remote) | Dialect::OpenaiResponses(remote) | Dialect::Anthropic(remote) => {
+                Some(remote)
+            }
+        }
+    }
 }
 
 /// A provider's endpoints. Values that spell a secret reference are put in by the host when it encodes the frame

@@ -4,7 +4,7 @@
 //! A filler of the same length stands in for each: a frame is as long with it as without, so every bound that counts
 //! bytes gives the same verdict in a replay. Called by the core's checkpoints and by the flight recorder.
 
-use super::message::{Dialect, Model, Server, Spawn, Transport};
+use super::message::{Model, Server, Spawn, Transport};
 
 /// Stands in for one byte of a value.
 const FILLER: &str = "*";
@@ -30,12 +30,9 @@ impl Server {
 impl Model {
     /// Leaves its keys and the values of its headers out.
     pub fn leave_out_values(&mut self) {
-        match &mut self.dialect {
-            Dialect::Mock(_) => {}
-            Dialect::Openai(remote) | Dialect::Anthropic(remote) => {
-                let tokens = remote.endpoints.iter_mut().filter_map(|endpoint| endpoint.token.as_mut());
-                tokens.chain(remote.headers.values_mut()).for_each(leave_out);
-            }
+        if let Some(remote) = self.dialect.remote_mut() {
+            let tokens = remote.endpoints.iter_mut().filter_map(|endpoint| endpoint.token.as_mut());
+            tokens.chain(remote.headers.values_mut()).for_each(leave_out);
         }
     }
 }

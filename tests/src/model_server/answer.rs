@@ -1,4 +1,4 @@
-//! A well-formed answer in either dialect, built from what the model is to say.
+//! A well-formed answer in any dialect, built from what the model is to say.
 
 use super::Speaks;
 use serde_json::{Value, json};
@@ -40,6 +40,7 @@ impl Answer {
     pub fn events(&self, speaks: Speaks) -> Vec<Value> {
         match speaks {
             Speaks::Openai => self.chunks(),
+            Speaks::Responses => self.items(),
             Speaks::Anthropic => self.blocks(),
         }
     }
@@ -67,6 +68,7 @@ impl Answer {
                     "usage": {"prompt_tokens": input, "completion_tokens": output},
                 })
             }
+            Speaks::Responses => self.response(self.output()),
             Speaks::Anthropic => {
                 let text = json!({"type": "text", "text": self.text});
                 let calls = self.calls.iter().map(|(id, name, args)| {
@@ -87,6 +89,8 @@ impl Answer {
         let right = match (speaks, self.calls.is_empty()) {
             (Speaks::Openai, true) => "stop",
             (Speaks::Openai, false) => "tool_calls",
+            // The reason why a response is incomplete; there is none for one that is not.
+            (Speaks::Responses, _) => "",
             (Speaks::Anthropic, true) => "end_turn",
             (Speaks::Anthropic, false) => "tool_use",
         };
@@ -120,6 +124,75 @@ impl Answer {
             chunks.push(json!({"id": "chatcmpl-1", "choices": [], "usage": usage}));
         }
         chunks
+    }
+
+    /// The items of a response, whole.
+    fn output(&self) -> Vec<Value> {
+        let content = json!([{"type": "output_text", "text": self.text, "annotations": []}]);
+        let text = json!({"type": "message", "id": "msg_0", "status": "completed", "role": "assistant", "content": content});
+        let calls = self.calls.iter().enumerate().map(|(nth, (id, name, args))| {
+            let id = json!({"id": format!("fc_{nth}"), "call_id": id});
+            json!({"type": "function_call", "id": id["id"], "call_id": id["call_id"], "name": name, "arguments": args, "status": "completed"})
+        });
+        [text].into_iter().filter(|_| !self.text.is_empty()).chain(calls).collect()
+    }
+
+    /// A response that has ended: completed, or incomplete for the reason that the test names.
+    fn response(&self, output: Vec<Value>) -> Value {
+        let usage = self.usage.map(|(input, output)| {
+            let details = json!({"reasoning_tokens": output / 2});
+            json!({"input_tokens": input, "output_tokens": output, "output_tokens_details": details, "total_tokens": input + output})
+        });
+        let reason = self.why(Speaks::Responses);
+        let is_cut = reason.as_str().is_some_and(|reason| !reason.is_empty());
+        json!({
+            "id": "resp_1", "object": "response", "status": if is_cut { "incomplete" } else { "completed" },
+            "incomplete_details": is_cut.then(|| json!({"reason": reason})), "error": null, "output": output, "usage": usage,
+        })
+    }
+
+    fn items(&self) -> Vec<Value> {
+        let begun = json!({"id": "resp_1", "object": "response", "status": "in_progress", "output": [], "usage": null});
+        let mut events = vec![
+            json!({"type": "response.created", "response": begun}),
+            json!({"type": "response.in_progress", "response": begun}),
+        ];
+        for (index, item) in self.output().into_iter().enumerate() {
+            let mut empty = item.clone();
+            empty["status"] = json!("in_progress");
+            let id = item["id"].clone();
+            let event = |kind: &str, what: (&str, Value)| {
+                let mut event = json!({"type": kind, "item_id": id, "output_index": index});
+                event[what.0] = what.1;
+                event
+            };
+            if item["type"] == "message" {
+                empty["content"] = json!([]);
+                events.push(event("response.output_item.added", ("item", empty)));
+                let mut delta = event("response.output_text.delta", ("delta", json!(self.text)));
+                delta["content_index"] = json!(0);
+                events.push(delta);
+                let mut whole = event("response.output_text.done", ("text", json!(self.text)));
+                whole["content_index"] = json!(0);
+                events.push(whole);
+            } else {
+                let args = item["arguments"].as_str().unwrap_or_default();
+                empty["arguments"] = json!("");
+                events.push(event("response.output_item.added", ("item", empty)));
+                let deltas = pieces(args).into_iter();
+                events.extend(
+                    deltas.map(|piece| {
+                        event("response.function_call_arguments.delta", ("delta", json!(piece)))
+                    }),
+                );
+                events.push(event("response.function_call_arguments.done", ("arguments", json!(args))));
+            }
+            events.push(event("response.output_item.done", ("item", item)));
+        }
+        let response = self.response(self.output());
+        let kind = format!("response.{}", response["status"].as_str().unwrap_or_default());
+        events.push(json!({"type": kind, "response": response}));
+        events
     }
 
     fn blocks(&self) -> Vec<Value> {
@@ -165,7 +238,9 @@ impl Answer {
 pub(super) fn sse(speaks: Speaks, event: &Value) -> String {
     match speaks {
         Speaks::Openai => format!("data: {event}\n\n"),
-        Speaks::Anthropic => format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap_or("odd")),
+        Speaks::Responses | Speaks::Anthropic => {
+            format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap_or("odd"))
+        }
     }
 }
 

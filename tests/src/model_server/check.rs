@@ -14,6 +14,7 @@ pub(super) fn problems(request: &Request, speaks: Speaks) -> Vec<String> {
     };
     let wanted = match speaks {
         Speaks::Openai => "POST /v1/chat/completions",
+        Speaks::Responses => "POST /v1/responses",
         Speaks::Anthropic => "POST /v1/messages",
     };
     must(request.line == wanted, format!("{} instead of {wanted}", request.line));
@@ -34,9 +35,62 @@ pub(super) fn problems(request: &Request, speaks: Speaks) -> Vec<String> {
     }
     match speaks {
         Speaks::Openai => chat(request, &mut must),
+        Speaks::Responses => responses(request, &mut must),
         Speaks::Anthropic => messages(request, &mut must),
     }
     problems
+}
+
+/// Each call is answered exactly once, after the calls beside it and before anything else; nothing refers to what the
+/// provider would have to keep.
+fn responses(request: &Request, must: &mut impl FnMut(bool, String)) {
+    must(request.body["store"] == false, "what is to be kept is not said".into());
+    must(request.body.get("previous_response_id").is_none(), "a response that was not kept".into());
+    must(request.body.get("messages").is_none(), "messages are of another interface".into());
+    must(
+        request.body.get("max_output_tokens").is_none_or(|n| n.as_u64().is_some_and(|n| n >= 16)),
+        format!("max_output_tokens {}", request.body["max_output_tokens"]),
+    );
+    for tool in request.body["tools"].as_array().into_iter().flatten() {
+        must(tool["type"] == "function", format!("a tool of type {}", tool["type"]));
+        must(tool["strict"].is_boolean(), "a tool that does not say whether it is strict".into());
+        must(tool["parameters"]["type"] == "object", format!("parameters {}", tool["parameters"]));
+    }
+    let (mut open, mut seen, mut answering) = (BTreeSet::new(), BTreeSet::new(), false);
+    for item in request.messages() {
+        let id = item["call_id"].as_str().unwrap_or_default().to_owned();
+        match item["type"].as_str().unwrap_or("message") {
+            "function_call" => {
+                must(!answering || open.is_empty(), format!("a call before {open:?} are answered"));
+                answering = false;
+                must(item.get("id").is_none(), "the id of an item that was not kept".into());
+                must(
+                    !id.is_empty() && seen.insert(id.clone()),
+                    format!("a call id {id:?} that is empty or used twice"),
+                );
+                open.insert(id);
+                let args = item["arguments"].as_str().unwrap_or_default();
+                let object = serde_json::from_str::<Value>(args).is_ok_and(|args| args.is_object());
+                must(object && item["name"].is_string(), format!("a call {item}"));
+            }
+            "function_call_output" => {
+                answering = true;
+                must(open.remove(&id), format!("a result for {id:?}, which is not open"));
+                must(item["output"].is_string(), format!("output {}", item["output"]));
+            }
+            "message" => {
+                must(open.is_empty(), format!("{open:?} without a result before {item}"));
+                let role = item["role"].as_str().unwrap_or_default();
+                must(["user", "assistant"].contains(&role), format!("role {role:?}"));
+                must(
+                    item["content"].as_str().is_some_and(|text| !text.is_empty()),
+                    format!("content {}", item["content"]),
+                );
+            }
+            other => must(false, format!("an item of type {other}")),
+        }
+    }
+    must(open.is_empty(), format!("{open:?} without a result"));
 }
 
 /// Each call is answered exactly once, right after it, before anything else.

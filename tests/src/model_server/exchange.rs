@@ -33,6 +33,10 @@ impl Exchange {
         }
         match speaks {
             Speaks::Openai => stream.send("data: [DONE]\n\n"),
+            Speaks::Responses => {
+                let response = serde_json::json!({"status": "completed", "output": []});
+                stream.event(&serde_json::json!({"type": "response.completed", "response": response}));
+            }
             Speaks::Anthropic => stream.event(&serde_json::json!({"type": "message_stop"})),
         }
         stream.end()

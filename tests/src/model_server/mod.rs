@@ -1,4 +1,4 @@
-//! A provider's server under a test's control: the exact bytes and when they go out, both dialects, every request
+//! A provider's server under a test's control: the exact bytes and when they go out, every dialect, every request
 //! recorded and judged. The program `fake-model` is the same with a script file. It shares no code with the client
 //! it is used against.
 //!
@@ -31,8 +31,24 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub enum Speaks {
     /// Chat completions.
     Openai,
+    /// Responses.
+    Responses,
     /// Messages.
     Anthropic,
+}
+
+impl Speaks {
+    /// Every dialect, for tests that hold in each.
+    pub const ALL: [Speaks; 3] = [Speaks::Openai, Speaks::Responses, Speaks::Anthropic];
+
+    /// Its name in a configuration.
+    pub fn dialect(self) -> &'static str {
+        match self {
+            Speaks::Openai => "openai",
+            Speaks::Responses => "openai-responses",
+            Speaks::Anthropic => "anthropic",
+        }
+    }
 }
 
 /// A server on loopback.

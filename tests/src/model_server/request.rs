@@ -47,9 +47,10 @@ impl Request {
         self.headers.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
     }
 
-    /// The messages.
+    /// The messages; in responses, the items of the input.
     pub fn messages(&self) -> &[Value] {
-        self.body["messages"].as_array().map_or(&[], Vec::as_slice)
+        let list = if self.body["input"].is_array() { &self.body["input"] } else { &self.body["messages"] };
+        list.as_array().map_or(&[], Vec::as_slice)
     }
 
     /// Names of the tools on offer.
@@ -63,6 +64,7 @@ impl Request {
         let mut text = String::new();
         if let Some(message) = self.messages().last() {
             collect(&message["content"], &mut text);
+            collect(&message["output"], &mut text);
         }
         text
     }
@@ -73,6 +75,10 @@ impl Request {
         for message in self.messages().iter().rev() {
             if message["role"] == "tool" {
                 results.insert(0, (text(&message["tool_call_id"]), text(&message["content"])));
+                continue;
+            }
+            if message["type"] == "function_call_output" {
+                results.insert(0, (text(&message["call_id"]), text(&message["output"])));
                 continue;
             }
             if let Some(blocks) = message["content"].as_array().filter(|_| message["role"] == "user") {

@@ -26,7 +26,7 @@ The script:
 A request takes the first reply that is not used up and whose `when` is in the
 text it ends with: the prompt, or what the last tool answered.
 
-  dialect      openai or anthropic
+  dialect      openai, openai-responses or anthropic
   models       the models it knows; without it, all
   replies      each with any of these:
     when         part of the text that a request ends with; "" (default): any
@@ -104,10 +104,9 @@ fn serve(args: &[String]) -> Result<(), String> {
     };
     let text = std::fs::read_to_string(path).map_err(|e| format!("{path}: {e}"))?;
     let script: Script = serde_json::from_str(&text).map_err(|e| format!("{path}: {e}"))?;
-    let speaks = match script.dialect.as_str() {
-        "openai" => Speaks::Openai,
-        "anthropic" => Speaks::Anthropic,
-        other => return Err(format!("{path}: dialect {other:?}; openai and anthropic are known")),
+    let Some(speaks) = Speaks::ALL.into_iter().find(|speaks| speaks.dialect() == script.dialect) else {
+        let known = Speaks::ALL.map(Speaks::dialect).join(", ");
+        return Err(format!("{path}: dialect {:?}; known are {known}", script.dialect));
     };
     let listener = TcpListener::bind(format!("127.0.0.1:{port}")).map_err(|e| format!("port {port}: {e}"))?;
     let address = listener.local_addr().map_err(|e| e.to_string())?;

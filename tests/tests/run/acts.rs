@@ -187,7 +187,7 @@ fn finish_is_one_last_call_without_tools() {
         let last = stage.of("read a lot");
         // Declared, for the history has calls of them, and not to be called.
         let none = match speaks {
-            Speaks::Openai => json!("none"),
+            Speaks::Openai | Speaks::Responses => json!("none"),
             Speaks::Anthropic => json!({"type": "none"}),
         };
         assert_eq!(last.request.body["tool_choice"], none, "no tools any more");

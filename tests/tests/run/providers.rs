@@ -8,23 +8,17 @@ use agentd_tests::kit::RunCommand;
 use agentd_tests::model_server::{Answer, ModelServer, Speaks};
 use serde_json::json;
 
-const BOTH: [Speaks; 2] = [Speaks::Openai, Speaks::Anthropic];
-
 /// A run with this server as its provider; the key is still to be given.
 fn asking(server: &ModelServer) -> RunCommand {
-    let dialect = match server.speaks() {
-        Speaks::Openai => "openai",
-        Speaks::Anthropic => "anthropic",
-    };
     run("rules: [{reply: {text: unused}}]\n")
-        .env("AGENTD_INTELLIGENCE_DIALECT", dialect)
+        .env("AGENTD_INTELLIGENCE_DIALECT", server.speaks().dialect())
         .env("AGENTD_INTELLIGENCE_ENDPOINTS", json!([server.base()]).to_string())
         .env("AGENTD_INTELLIGENCE_MODEL", "the-model")
 }
 
 #[test]
 fn a_key_is_seen_by_its_provider_and_by_nobody_else() {
-    for speaks in BOTH {
+    for speaks in Speaks::ALL {
         let server = ModelServer::start(speaks);
         let running = asking(&server)
             .config(&servers(&[server_with_secrets()]))
@@ -38,7 +32,9 @@ fn a_key_is_seen_by_its_provider_and_by_nobody_else() {
         assert_clean(&running);
         let asked = asked.answer(&Answer::text("Hello.").usage(10, 2));
         let key = match speaks {
-            Speaks::Openai => asked.header("authorization").and_then(|value| value.strip_prefix("Bearer ")),
+            Speaks::Openai | Speaks::Responses => {
+                asked.header("authorization").and_then(|value| value.strip_prefix("Bearer "))
+            }
             Speaks::Anthropic => asked.header("x-api-key"),
         };
         assert_eq!((key, asked.body["model"].as_str()), (Some(OF_A_MODEL), Some("the-model")));
@@ -52,10 +48,10 @@ fn a_key_is_seen_by_its_provider_and_by_nobody_else() {
 
 #[test]
 fn a_key_that_is_rejected_is_not_shown_and_exits_4() {
-    for speaks in BOTH {
+    for speaks in Speaks::ALL {
         let server = ModelServer::start(speaks);
         let key = match speaks {
-            Speaks::Openai => "OPENAI_API_KEY",
+            Speaks::Openai | Speaks::Responses => "OPENAI_API_KEY",
             Speaks::Anthropic => "ANTHROPIC_API_KEY",
         };
         let running = asking(&server).env(key, OF_A_MODEL).start("hello");

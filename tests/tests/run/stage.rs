@@ -5,7 +5,7 @@ use agentd_tests::kit::{RunCommand, Running};
 use agentd_tests::model_server::{Answer, Exchange, ModelServer, Request, Speaks};
 use serde_json::{Value, json};
 
-/// Both dialects, for tests that hold in each.
+/// Dialects for tests of what does not depend on them: the two that differ most.
 pub(crate) const BOTH: [Speaks; 2] = [Speaks::Openai, Speaks::Anthropic];
 
 /// A run and the provider that it asks.
@@ -28,11 +28,8 @@ impl Stage {
     /// The same with variables, for what the provider's section of the configuration says besides.
     pub(crate) fn start_with(speaks: Speaks, config: &str, env: &[(&str, &str)]) -> (Stage, Running) {
         let server = ModelServer::start(speaks);
-        let dialect = match speaks {
-            Speaks::Openai => "openai",
-            Speaks::Anthropic => "anthropic",
-        };
-        let run = env.iter().fold(asking(&server, dialect), |run, (name, value)| run.env(name, value));
+        let run =
+            env.iter().fold(asking(&server, speaks.dialect()), |run, (name, value)| run.env(name, value));
         let running = run.config(config).arg("--json").start(PROMPT);
         (Stage { server, early: Vec::new(), calls: 0 }, running)
     }

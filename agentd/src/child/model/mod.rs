@@ -63,7 +63,7 @@ pub(super) fn open(
             let mut connection = remote::Connection::new(api, remote.clone(), spawn.mode, line);
             Box::new(move || connection.run())
         }
-        (Dialect::Openai(_) | Dialect::Anthropic(_), _) => {
+        (Dialect::Openai(_) | Dialect::OpenaiResponses(_) | Dialect::Anthropic(_), _) => {
             return Err((FailKind::Spawn, "the model connection has no endpoint".to_owned()));
         }
     };

@@ -51,7 +51,7 @@ impl Checker<'_> {
                 }
             },
             Shape::Whole { min, max } => self.whole(node, scalar, *min, *max, path, shape),
-            Shape::OneOf(words, later) => self.word(node, scalar, words, later, path),
+            Shape::OneOf(words) => self.word(node, scalar, words, path),
             Shape::Number => self.number(node, scalar, path, shape),
             _ => {
                 if self.text(node, path, &shape.accepted()) {
@@ -117,24 +117,15 @@ impl Checker<'_> {
         });
     }
 
-    pub(super) fn word(&mut self, node: &Node, scalar: &Scalar, words: &[&str], later: &[&str], path: &str) {
+    pub(super) fn word(&mut self, node: &Node, scalar: &Scalar, words: &[&str], path: &str) {
         let text = scalar.text.as_str();
         if words.contains(&text) {
             return;
         }
-        let problem = if later.contains(&text) {
-            Problem::at(&node.place, path, Code::NotBuilt, format!("{text} is not built yet"))
-        } else {
-            let expected =
-                if let [word] = words { (*word).to_owned() } else { format!("one of {}", words.join(", ")) };
-            Problem::at(
-                &node.place,
-                path,
-                Code::InvalidValue,
-                format!("expected {expected}, saw {}", node.seen()),
-            )
-        };
-        let problem = problem.accepted(words.join(", "));
+        let expected =
+            if let [word] = words { (*word).to_owned() } else { format!("one of {}", words.join(", ")) };
+        let fault = format!("expected {expected}, saw {}", node.seen());
+        let problem = Problem::at(&node.place, path, Code::InvalidValue, fault).accepted(words.join(", "));
         self.problems.push(match nearest(text, words.iter().copied()) {
             Some(word) => problem.hint(format!("did you mean {word}?")),
             None => problem,

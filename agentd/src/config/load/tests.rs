@@ -350,11 +350,7 @@ fn the_model_connection() {
     for (text, path, code) in [
         ("{}", "intelligence.dialect", Code::Missing),
         ("intelligence: {dialect: mock}", "intelligence.endpoints", Code::Missing),
-        (
-            "intelligence: {dialect: openai-responses, endpoints: [\"mock:builtin\"]}",
-            "intelligence.dialect",
-            Code::NotBuilt,
-        ),
+        ("intelligence: {dialect: openai-response, model: m}", "intelligence.dialect", Code::InvalidValue),
         (
             "intelligence: {dialect: mok, endpoints: [\"mock:builtin\"]}",
             "intelligence.dialect",

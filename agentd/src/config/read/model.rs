@@ -24,7 +24,7 @@ const BUILTIN: &str = "mock:builtin";
 const SCRIPTED: &str = "mock";
 
 /// The dialects there are.
-const DIALECTS: [&str; 3] = ["anthropic", "openai", "mock"];
+const DIALECTS: [&str; 4] = ["anthropic", "openai", "openai-responses", "mock"];
 
 /// Stands for a dialect that cannot be told.
 const UNKNOWN: &str = "";
@@ -126,7 +126,7 @@ impl Reader<'_> {
     ) -> (Remote, Option<String>) {
         let values = section.values;
         let is_unknown = of_own == UNKNOWN;
-        let of_own = own.filter(|_| of_own == dialect).and_then(|own| remote_of(&own.dialect));
+        let of_own = own.filter(|_| provider::is_same(of_own, dialect)).and_then(|own| own.dialect.remote());
         let endpoints = match of_own {
             Some(own) if !values.has("endpoints") => own.endpoints.iter().map(without_token).collect(),
             // Whether it has the address of the agent's own model is not known.
@@ -282,13 +282,10 @@ fn choice(name: &str, read: Connection, prices: &BTreeMap<String, Price>) -> Mod
 
 fn remote_dialect(word: &str, id: &str, remote: Remote) -> Dialect {
     let remote = Remote { model: id.to_owned(), ..remote };
-    if word == "anthropic" { Dialect::Anthropic(remote) } else { Dialect::Openai(remote) }
-}
-
-fn remote_of(dialect: &Dialect) -> Option<&Remote> {
-    match dialect {
-        Dialect::Mock(_) => None,
-        Dialect::Openai(remote) | Dialect::Anthropic(remote) => Some(remote),
+    match word {
+        "anthropic" => Dialect::Anthropic(remote),
+        "openai-responses" => Dialect::OpenaiResponses(remote),
+        _ => Dialect::Openai(remote),
     }
 }
 

@@ -128,7 +128,7 @@ const PRICE: &[Key] = &[
     key("cached", Number, "", "Tokens that it reads from its cache; by default as `input`."),
 ];
 
-const DIALECTS: Shape = OneOf(&["anthropic", "openai", "mock"], &["openai-responses"]);
+const DIALECTS: Shape = OneOf(&["anthropic", "openai", "openai-responses", "mock"]);
 
 /// What can begin a turn or be told in one (S8.4).
 const WAKES: [&str; 4] = ["a2a_message", "human_reply", "workflow_failed", "subagent_result"];
@@ -137,7 +137,7 @@ const SERVER: &[Key] = &[
     key("name", Name { dots: false }, "", "Required, and unique."),
     key(
         "builtin",
-        OneOf(&["files"], &[]),
+        OneOf(&["files"]),
         "",
         "The file server inside agentd. One of `builtin` and `command` is required.",
     ),
@@ -230,13 +230,8 @@ const SUBAGENTS: &[Key] = &[
 ];
 
 const DEFAULTS: &[Key] = &[
-    key(
-        "mode",
-        OneOf(&["sync", "async", "detached", "warm"], &[]),
-        "sync",
-        "Mode of a spawn that names none.",
-    ),
-    key("priority", OneOf(&["low", "normal", "high"], &[]), "normal", "Priority of a spawn that names none."),
+    key("mode", OneOf(&["sync", "async", "detached", "warm"]), "sync", "Mode of a spawn that names none."),
+    key("priority", OneOf(&["low", "normal", "high"]), "normal", "Priority of a spawn that names none."),
     key("limits", Section(DEFAULT_LIMITS), "", ""),
     key(
         "model",
@@ -310,8 +305,8 @@ const KILL: &[Key] = &[
 ];
 
 const OBSERVABILITY: &[Key] = &[
-    key("log_level", OneOf(&["error", "warn", "info", "debug", "trace"], &[]), "info", "What is logged."),
-    key("log_format", OneOf(&["json", "text"], &[]), "", "By default `text` on a terminal, else `json`."),
+    key("log_level", OneOf(&["error", "warn", "info", "debug", "trace"]), "info", "What is logged."),
+    key("log_format", OneOf(&["json", "text"]), "", "By default `text` on a terminal, else `json`."),
     later("log_content"),
     later("metrics_addr"),
     later("otel"),

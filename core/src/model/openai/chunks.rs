@@ -5,7 +5,7 @@ use crate::model::draft::{self, Draft};
 use crate::model::loose::{is_something, list, number, parts, text};
 use crate::model::refusal::of_error;
 use crate::model::stream::{Events, Seen};
-use crate::model::{Finish, ModelError, ModelErrorKind, Reply, ReplyUsage};
+use crate::model::{Finish, ModelError, ModelErrorKind, Reply};
 use serde_json::Value;
 
 /// What came so far.
@@ -31,7 +31,7 @@ impl Events for Chunks {
         }
         // The first chunk says that the model has begun, whatever it holds.
         let mut news = !std::mem::replace(&mut self.begun, true);
-        news |= self.draft.used(usage(&chunk["usage"]));
+        news |= self.draft.used(draft::usage(&chunk["usage"]));
         for choice in list(&chunk["choices"]) {
             if number(&choice["index"]).unwrap_or(0) == 0 {
                 news |= self.choice(choice)?;
@@ -48,6 +48,12 @@ impl Events for Chunks {
         let message = "the answer is JSON but no chat completion: it has no `choices`; is this the address of a \
                        chat completions endpoint?";
         Err(ModelError::new(ModelErrorKind::Malformed, message))
+    }
+
+    /// Servers exist that never send `[DONE]`. A reason to stop is the model's own end of what it says; usage may
+    /// still follow it, so the body is read to its end all the same.
+    fn may_end(&self) -> bool {
+        self.draft.has_stopped()
     }
 
     fn reply(mut self) -> Reply {
@@ -87,19 +93,5 @@ impl Chunks {
         let said =
             delta.as_object().is_some_and(|d| d.iter().any(|(key, v)| key != "role" && is_something(v)));
         Ok(said || !finish.is_empty())
-    }
-}
-
-/// Names of other dialects and of older servers count as well.
-fn usage(usage: &Value) -> ReplyUsage {
-    let first = |values: &[&Value]| values.iter().copied().find_map(number);
-    ReplyUsage {
-        input: first(&[&usage["prompt_tokens"], &usage["input_tokens"]]),
-        output: first(&[&usage["completion_tokens"], &usage["output_tokens"]]),
-        cached: first(&[
-            &usage["prompt_tokens_details"]["cached_tokens"],
-            &usage["input_tokens_details"]["cached_tokens"],
-            &usage["prompt_cache_hit_tokens"],
-        ]),
     }
 }

@@ -24,13 +24,14 @@ const EDITS: usize = 64;
 const PLACES: usize = 2_000;
 
 /// Names that the samples do not have: variants, mostly.
-const NAMES: [&str; 20] = [
+const NAMES: [&str; 21] = [
     "worker",
     "async",
     "detached",
     "warm",
     "assistant",
     "openai",
+    "openai_responses",
     "anthropic",
     "servers",
     "model",

@@ -117,10 +117,10 @@ fn dialect() -> impl Strategy<Value = Dialect> {
     });
     prop_oneof![
         blob().prop_map(Dialect::Mock),
-        (any::<bool>(), remote).prop_map(|(open, remote)| if open {
-            Dialect::Openai(remote)
-        } else {
-            Dialect::Anthropic(remote)
+        (0..3, remote).prop_map(|(which, remote)| match which {
+            0 => Dialect::Openai(remote),
+            1 => Dialect::OpenaiResponses(remote),
+            _ => Dialect::Anthropic(remote),
         }),
     ]
 }

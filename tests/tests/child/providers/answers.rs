@@ -1,6 +1,6 @@
 //! What a child sends, and what it makes of answers that are in order.
 
-use super::{BOTH, KEY, Tools, asking, change, usages};
+use super::{KEY, Tools, asking, change, usages};
 use crate::rig::Rig;
 use agentd_tests::model_server::{Answer, ModelServer, Speaks};
 use serde_json::json;
@@ -8,8 +8,8 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 
 #[test]
-fn a_run_with_a_tool_in_both_dialects() {
-    for speaks in BOTH {
+fn a_run_with_a_tool_in_every_dialect() {
+    for speaks in Speaks::ALL {
         let (server, tools) = (ModelServer::start(speaks), Tools::new());
         let mut rig =
             Rig::start(tools.give(asking(&server)).change(|spawn| spawn.system = "Be brief.".into()));
@@ -25,6 +25,11 @@ fn a_run_with_a_tool_in_both_dialects() {
             Speaks::Openai => {
                 assert_eq!(first.header("authorization"), Some(format!("Bearer {KEY}").as_str()));
                 assert_eq!(first.messages()[0], json!({"role": "system", "content": system}));
+            }
+            Speaks::Responses => {
+                assert_eq!(first.header("authorization"), Some(format!("Bearer {KEY}").as_str()));
+                assert_eq!(first.body["instructions"], system);
+                assert_eq!(first.body["store"], false);
             }
             Speaks::Anthropic => {
                 assert_eq!(first.header("x-api-key"), Some(KEY));
@@ -42,7 +47,7 @@ fn a_run_with_a_tool_in_both_dialects() {
 
 #[test]
 fn an_answer_in_one_piece_is_an_answer() {
-    for speaks in BOTH {
+    for speaks in Speaks::ALL {
         let (server, tools) = (ModelServer::start(speaks), Tools::new());
         let mut rig = Rig::start(tools.give(asking(&server)));
         let call = Answer::text("").call("a", "fake_echo", "{\"text\":\"x\"}").usage(9, 9);
@@ -57,7 +62,7 @@ fn an_answer_in_one_piece_is_an_answer() {
 
 #[test]
 fn bytes_come_one_at_a_time() {
-    for speaks in BOTH {
+    for speaks in Speaks::ALL {
         let server = ModelServer::start(speaks);
         let mut rig = Rig::start(asking(&server));
         let mut stream = server.next().stream();
@@ -72,7 +77,7 @@ fn bytes_come_one_at_a_time() {
 
 #[test]
 fn what_comes_after_the_last_event_is_not_waited_for() {
-    for speaks in BOTH {
+    for speaks in Speaks::ALL {
         let server = ModelServer::start(speaks);
         let mut rig = Rig::start(asking(&server));
         let mut stream = server.next().stream();
@@ -100,7 +105,7 @@ fn headers_of_the_configuration_are_sent() {
 
 #[test]
 fn the_key_is_nowhere_but_in_the_request() {
-    for speaks in BOTH {
+    for speaks in Speaks::ALL {
         let server = ModelServer::start(speaks);
         let mut rig = Rig::start(asking(&server));
         let exchange = server.next();
@@ -144,9 +149,9 @@ fn a_person_can_stand_in_for_a_provider_with_a_script() {
         {"calls": [{"name": "fake_echo", "args": {"text": "over there"}}], "usage": [100, 8]},
         {"when": "over there", "text": "done", "times": 0},
     ]);
-    for speaks in BOTH {
-        let dialect = if speaks == Speaks::Openai { "openai" } else { "anthropic" };
-        let text = json!({"dialect": dialect, "models": ["the-model"], "replies": replies}).to_string();
+    for speaks in Speaks::ALL {
+        let text =
+            json!({"dialect": speaks.dialect(), "models": ["the-model"], "replies": replies}).to_string();
         fs::write(&script, text).expect("written");
         let mut program = std::process::Command::new(env!("CARGO_BIN_EXE_fake-model"))
             .arg(&script)

@@ -1,7 +1,7 @@
 //! Finish reasons beside contents (F02, F03), tool calls in odd pieces (F04), odd fields (F18): what reaches a tool
 //! and what the next request holds.
 
-use super::{BOTH, Tools, asking};
+use super::{Tools, asking};
 use crate::rig::{PATIENCE, Rig};
 use agentd_core::wire::message::FailKind;
 use agentd_tests::model_server::{Answer, ModelServer, Speaks};
@@ -9,9 +9,10 @@ use serde_json::{Value, json};
 
 #[test]
 fn a_call_that_was_cut_is_never_made() {
-    for speaks in BOTH {
+    for speaks in Speaks::ALL {
         let cut = match speaks {
             Speaks::Openai => "length",
+            Speaks::Responses => "max_output_tokens",
             Speaks::Anthropic => "max_tokens",
         };
         let (server, tools) = (ModelServer::start(speaks), Tools::new());
@@ -50,6 +51,10 @@ fn a_call_that_was_cut_is_never_made() {
 
 /// Finish reasons as they are, as they should not be, and missing.
 fn finishes(speaks: Speaks) -> Vec<Value> {
+    if speaks == Speaks::Responses {
+        // It has no reason to stop, only reasons to be incomplete.
+        return vec![json!(""), json!(null)];
+    }
     let mut finishes =
         vec![json!("stop"), json!("tool_calls"), json!("function_call"), json!("weird"), json!(null)];
     if speaks == Speaks::Anthropic {
@@ -60,7 +65,7 @@ fn finishes(speaks: Speaks) -> Vec<Value> {
 
 #[test]
 fn whole_calls_are_made_whatever_the_reason_to_stop_says() {
-    for speaks in BOTH {
+    for speaks in Speaks::ALL {
         let (server, tools) = (ModelServer::start(speaks), Tools::new());
         let mut rig = Rig::start(tools.give(asking(&server)));
         let mut wanted = Vec::new();
@@ -90,7 +95,7 @@ fn whole_calls_are_made_whatever_the_reason_to_stop_says() {
 
 #[test]
 fn text_alone_is_the_answer_and_nothing_at_all_never_is() {
-    for speaks in BOTH {
+    for speaks in Speaks::ALL {
         for finish in finishes(speaks) {
             let server = ModelServer::start(speaks);
             let mut rig = Rig::start(asking(&server));
@@ -218,7 +223,15 @@ fn odd_fields_are_no_failure() {
         json!({"type": "content_block_delta", "index": 1, "delta": {"type": "text_delta", "text": "ne"}}),
         json!({"type": "message_delta", "delta": {"stop_reason": "brand_new"}, "usage": {"output_tokens": 3.0}}),
     ];
-    for (speaks, events) in BOTH.into_iter().zip([odd_chat, odd_messages]) {
+    let odd_responses = vec![
+        json!({"type": "brand.new", "data": 1}),
+        json!({"type": "response.created", "response": {"usage": {"input_tokens": "12", "output_tokens": 3.0}}}),
+        json!({"type": "response.output_item.added", "output_index": 0, "item": {"type": "brand_new_item"}}),
+        json!({"type": "response.output_item.added", "output_index": "1", "item": {"type": "message", "content": null}}),
+        json!({"type": "response.output_text.delta", "output_index": 1, "delta": "do", "logprobs": null}),
+        json!({"type": "response.output_text.delta", "output_index": 1.0, "delta": "ne"}),
+    ];
+    for (speaks, events) in Speaks::ALL.into_iter().zip([odd_chat, odd_responses, odd_messages]) {
         let server = ModelServer::start(speaks);
         let mut rig = Rig::start(asking(&server));
         server.next().events(&events);
@@ -230,7 +243,7 @@ fn odd_fields_are_no_failure() {
 
 #[test]
 fn every_call_of_a_message_has_its_result_in_order_before_anything_else() {
-    for speaks in BOTH {
+    for speaks in Speaks::ALL {
         let (server, tools) = (ModelServer::start(speaks), Tools::new());
         let mut rig = Rig::start(tools.give(asking(&server)));
         let four = Answer::text("")

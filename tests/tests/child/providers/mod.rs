@@ -1,4 +1,4 @@
-//! A child against a provider's server that this test controls, in both dialects.
+//! A child against a provider's server that this test controls, in every dialect.
 
 mod answers;
 mod budgets;
@@ -19,8 +19,6 @@ use tempfile::TempDir;
 /// The credential of every endpoint here.
 const KEY: &str = "sk-canary-0123456789";
 
-const BOTH: [Speaks; 2] = [Speaks::Openai, Speaks::Anthropic];
-
 /// A run whose model is behind these addresses, in this order. Silence ends after ten minutes: no test waits for it.
 fn run(speaks: Speaks, bases: &[&str]) -> Run {
     let remote = Remote {
@@ -32,6 +30,7 @@ fn run(speaks: Speaks, bases: &[&str]) -> Run {
     };
     let dialect = match speaks {
         Speaks::Openai => Dialect::Openai(remote),
+        Speaks::Responses => Dialect::OpenaiResponses(remote),
         Speaks::Anthropic => Dialect::Anthropic(remote),
     };
     Run::new(json!([])).change(|spawn| spawn.model.dialect = dialect)
@@ -43,10 +42,7 @@ fn asking(server: &ModelServer) -> Run {
 }
 
 fn change(run: Run, change: impl FnOnce(&mut Remote)) -> Run {
-    run.change(|spawn| match &mut spawn.model.dialect {
-        Dialect::Openai(remote) | Dialect::Anthropic(remote) => change(remote),
-        Dialect::Mock(_) => panic!("a remote model"),
-    })
+    run.change(|spawn| change(spawn.model.dialect.remote_mut().expect("a remote model")))
 }
 
 /// A server of tools that remembers what it was called with.

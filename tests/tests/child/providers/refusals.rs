@@ -1,6 +1,6 @@
 //! Providers that refuse, are down, or ask for patience (F19), and where the child turns then.
 
-use super::{BOTH, KEY, Tools, asking, run};
+use super::{KEY, Tools, asking, run};
 use crate::rig::Rig;
 use agentd_core::wire::Up;
 use agentd_core::wire::message::{FailKind, LoopEnd, Mode, TurnOutcome};
@@ -21,7 +21,7 @@ fn dead() -> String {
 
 #[test]
 fn a_credential_that_is_rejected_fails_at_once() {
-    for (speaks, status) in BOTH.into_iter().zip([401, 403]) {
+    for (speaks, status) in Speaks::ALL.into_iter().zip([401, 403, 401]) {
         let server = ModelServer::start(speaks);
         let mut rig = Rig::start(asking(&server));
         server.next().json(status, &error("authentication_error", &format!("bad key {KEY}")));
@@ -174,7 +174,7 @@ fn a_cancel_and_a_deadline_end_the_wait_for_a_provider() {
 
 #[test]
 fn the_next_endpoint_has_its_turn_and_keeps_it() {
-    for speaks in BOTH {
+    for speaks in Speaks::ALL {
         let (server, tools) = (ModelServer::start(speaks), Tools::new());
         let first = dead();
         let mut rig = Rig::start(tools.give(run(speaks, &[&first, &server.base()])));

@@ -1,6 +1,6 @@
 //! Streams that break, fall silent (F43) or are not wanted any more (S7.9).
 
-use super::{BOTH, Tools, asking, change};
+use super::{Tools, asking, change};
 use crate::rig::Rig;
 use agentd_core::wire::Up;
 use agentd_core::wire::message::{FailKind, LoopEnd};
@@ -11,14 +11,19 @@ use serde_json::json;
 fn begun(server: &ModelServer, answer: &Answer) -> Stream {
     let mut stream = server.next().stream();
     let events = answer.events(server.speaks());
-    let keep = events.len() - if server.speaks() == Speaks::Openai { 1 } else { 3 };
+    let keep = events.len()
+        - match server.speaks() {
+            Speaks::Openai => 1,
+            Speaks::Responses => 2,
+            Speaks::Anthropic => 3,
+        };
     events[..keep].iter().for_each(|event| stream.event(event));
     stream
 }
 
 #[test]
 fn a_stream_without_its_end_is_asked_for_again_and_nothing_of_it_is_used() {
-    for speaks in BOTH {
+    for speaks in Speaks::ALL {
         let (server, tools) = (ModelServer::start(speaks), Tools::new());
         let mut rig = Rig::start(tools.give(asking(&server)));
         let half = Answer::text("half").call("a", "fake_echo", "{\"text\":\"half\"}");
@@ -37,11 +42,33 @@ fn a_stream_without_its_end_is_asked_for_again_and_nothing_of_it_is_used() {
     }
 }
 
+/// Servers exist that never send `[DONE]`: the finish reason and a body that ends properly are an end too, and a
+/// connection that breaks after it is none.
+#[test]
+fn a_chat_may_end_without_its_last_word_but_not_break_off() {
+    let server = ModelServer::start(Speaks::Openai);
+    let mut rig = Rig::start(asking(&server));
+    let answer = Answer::text("done").usage(20, 3);
+    let say = || {
+        let mut stream = server.next().stream();
+        answer.events(Speaks::Openai).iter().for_each(|event| stream.event(event));
+        stream
+    };
+    drop(say());
+    say().end();
+    assert_eq!(rig.completed(), "done");
+    assert_eq!(super::usages(&rig), [(20, 3, false)]);
+    let retries = rig.events("model.retry");
+    assert_eq!(retries.len(), 1);
+    assert!(retries[0].fields["error"].contains("middle of the answer"), "{retries:?}");
+    assert!(rig.end().0.success());
+}
+
 #[test]
 fn an_error_after_the_beginning_is_a_failed_call() {
     let error =
         json!({"type": "error", "error": {"type": "overloaded_error", "message": "too much", "code": 529}});
-    for speaks in BOTH {
+    for speaks in Speaks::ALL {
         let server = ModelServer::start(speaks);
         let mut rig = Rig::start(asking(&server));
         for _ in 0..3 {
@@ -88,7 +115,7 @@ fn what_is_no_answer_says_what_it_is() {
 
 #[test]
 fn a_silent_stream_is_dead_and_comments_do_not_keep_it_alive() {
-    for speaks in BOTH {
+    for speaks in Speaks::ALL {
         let server = ModelServer::start(speaks);
         let mut rig = Rig::start(change(asking(&server), |remote| remote.timeout_ms = 400));
         // Nothing at all.
@@ -99,6 +126,9 @@ fn a_silent_stream_is_dead_and_comments_do_not_keep_it_alive() {
         let mut stream = begun(&server, &Answer::text("half"));
         let idle = match speaks {
             Speaks::Openai => ": keep-alive\n\ndata: {\"choices\":[{\"delta\":{\"content\":\"\"}}]}\n\n",
+            Speaks::Responses => {
+                ": keep-alive\n\ndata: {\"type\":\"response.in_progress\",\"response\":{}}\n\n"
+            }
             Speaks::Anthropic => ": keep-alive\n\nevent: ping\ndata: {\"type\":\"ping\"}\n\n",
         };
         stream.repeat_until_closed(idle);
@@ -130,7 +160,7 @@ fn a_stream_that_gets_on_outlives_its_silence_limit() {
 
 #[test]
 fn a_cancel_shuts_the_connection_wherever_it_is() {
-    for speaks in BOTH {
+    for speaks in Speaks::ALL {
         for in_the_middle in [false, true] {
             let server = ModelServer::start(speaks);
             let mut rig = Rig::start(asking(&server));
@@ -155,7 +185,7 @@ fn a_cancel_shuts_the_connection_wherever_it_is() {
 
 #[test]
 fn a_deadline_shuts_the_connection() {
-    for speaks in BOTH {
+    for speaks in Speaks::ALL {
         let server = ModelServer::start(speaks);
         let mut rig = Rig::start(asking(&server).change(|spawn| spawn.limits.deadline_ms = 700));
         begun(&server, &Answer::text("half")).until_closed();
@@ -169,7 +199,12 @@ fn a_deadline_shuts_the_connection() {
 
 #[test]
 fn a_flood_is_cut_off_and_costs_no_more_memory_than_it_must() {
-    for (speaks, what) in [(Speaks::Openai, "text"), (Speaks::Anthropic, "text"), (Speaks::Openai, "line")] {
+    for (speaks, what) in [
+        (Speaks::Openai, "text"),
+        (Speaks::Responses, "text"),
+        (Speaks::Anthropic, "text"),
+        (Speaks::Openai, "line"),
+    ] {
         let server = ModelServer::start(speaks);
         let mut rig = Rig::start_walled(64, asking(&server));
         let piece = "x".repeat(256 * 1024);
@@ -179,6 +214,11 @@ fn a_flood_is_cut_off_and_costs_no_more_memory_than_it_must() {
                 ("line", _) => stream.repeat_until_refused(&piece),
                 (_, Speaks::Openai) => {
                     let event = json!({"choices": [{"delta": {"content": piece}}]});
+                    stream.repeat_until_refused(&format!("data: {event}\n\n"));
+                }
+                (_, Speaks::Responses) => {
+                    let event =
+                        json!({"type": "response.output_text.delta", "output_index": 0, "delta": piece});
                     stream.repeat_until_refused(&format!("data: {event}\n\n"));
                 }
                 (_, Speaks::Anthropic) => {

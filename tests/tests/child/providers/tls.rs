@@ -23,7 +23,7 @@ fn an_authority_of_ones_own_is_named_by_the_environment() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("ca.pem");
     let file = file.to_str().expect("UTF-8");
-    for speaks in super::BOTH {
+    for speaks in Speaks::ALL {
         let server = ModelServer::start_tls(speaks);
         std::fs::write(file, server.authority()).expect("written");
         let mut rig = trusting(file, asking(&server));

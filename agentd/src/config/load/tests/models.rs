@@ -11,10 +11,7 @@ fn folder(text: &str) -> Folder {
 }
 
 fn remote(choice: &ModelChoice) -> &Remote {
-    match &choice.model.dialect {
-        Dialect::Openai(remote) | Dialect::Anthropic(remote) => remote,
-        Dialect::Mock(_) => panic!("a playbook: {choice:?}"),
-    }
+    choice.model.dialect.remote().unwrap_or_else(|| panic!("a playbook: {choice:?}"))
 }
 
 fn tokens(choice: &ModelChoice) -> Vec<Option<&str>> {
@@ -310,6 +307,28 @@ fn a_key_alone_is_a_configuration() {
 }
 
 #[test]
+fn both_dialects_of_one_provider_share_its_address_and_key() {
+    let text = "intelligence:
+  dialect: openai
+  model: m
+  models: {deep: {dialect: openai-responses, model: n}, other: {dialect: anthropic, model: o}}
+";
+    let loaded = folder(text).set("OPENAI_API_KEY", "k").load();
+    let deep = &loaded.config.models["deep"];
+    assert!(matches!(deep.model.dialect, Dialect::OpenaiResponses(_)), "{deep:?}");
+    assert_eq!((urls(deep), deep.unusable.as_deref()), (vec!["https://api.openai.com/v1"], None));
+    assert_eq!(tokens(deep), tokens(&loaded.config.model));
+    let other = &loaded.config.models["other"];
+    assert_eq!((urls(other), tokens(other)), (vec!["https://api.anthropic.com"], vec![None]));
+    assert!(other.unusable.is_some());
+
+    let alone =
+        folder("intelligence: {dialect: openai-responses, model: m}\n").set("OPENAI_API_KEY", "k").load();
+    assert!(matches!(alone.config.model.model.dialect, Dialect::OpenaiResponses(_)));
+    assert_eq!(tokens(&alone.config.model), [Some("{{secret:OPENAI_API_KEY}}")]);
+}
+
+#[test]
 fn a_key_in_the_environment_does_not_say_what_a_file_s_endpoints_speak() {
     let text = "intelligence: {model: m, endpoints: [\"https://gateway.example\"]}\n";
     let problems = folder(text).set("OPENAI_API_KEY", "k").problems();
@@ -420,7 +439,7 @@ fn a_wrong_dialect_hides_nothing_of_the_connection() {
         "8:25 intelligence.headers.A",
         "9:15 intelligence.prices.m.output",
     ];
-    for dialect in ["openia", "antropic", "gemini", "[openai]", "5", "openai-responses"] {
+    for dialect in ["openia", "antropic", "gemini", "[openai]", "5", "openai-response"] {
         let problems = folder(&format!("intelligence:\n  dialect: {dialect}\n{rest}")).problems();
         let all = [&["2:12 intelligence.dialect"][..], &wanted].concat();
         assert_eq!(seen(&problems), all, "{dialect}: {}", render(&problems));
