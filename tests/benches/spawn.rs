@@ -234,6 +234,7 @@ fn payload() -> Spawn {
             repeats: 5,
             tool_result_bytes: 65_536,
         },
+        budget: None,
         log_level: "info".into(),
     }
 }

@@ -7,7 +7,7 @@ use super::inbox::Inbox;
 use super::outbox::Pongs;
 use agentd_core::agent::Input;
 use agentd_core::limits;
-use agentd_core::wire::message::{Cancel, Finish, Pause, Resume, Text};
+use agentd_core::wire::message::{BudgetGrant, Cancel, Finish, Pause, Resume, Text};
 use agentd_core::wire::{Decoded, Down, DownDecoder};
 use std::io::{self, Read};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, sync_channel};
@@ -87,6 +87,7 @@ impl<R: Read> Control<R> {
             Down::Finish(Finish { reason }) => self.tell(Input::Finish { reason }),
             Down::Pause(Pause {}) => self.tell(Input::Pause),
             Down::Resume(Resume {}) => self.tell(Input::Resume),
+            Down::BudgetGrant(BudgetGrant { id, verdict }) => self.tell(Input::Granted { call: id, verdict }),
             Down::Spawn(_) => return Err("a second spawn frame".to_owned()),
         }
         Ok(())

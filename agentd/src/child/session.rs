@@ -43,6 +43,8 @@ pub(super) struct Session {
     inbox: Receiver<Inbox>,
     unread: Unread,
     model: Option<Sender<model::Order>>,
+    /// The cheaper one, which calls are made with where a budget says so.
+    degraded: Option<Sender<model::Order>>,
     /// A model call that waits for room in the outbox.
     held: Option<(u64, Box<ModelRequest>)>,
     /// Tool calls that are still wanted, by the loop's number, and who was asked.
@@ -98,6 +100,7 @@ pub(super) fn run(
         inbox,
         unread,
         model: None,
+        degraded: None,
         held: None,
         open: BTreeMap::new(),
     };
@@ -118,9 +121,12 @@ pub(super) fn run(
 
 impl Session {
     fn open_model(&mut self, inbox: &Sender<Inbox>) -> Result<(), Up> {
-        let orders =
-            model::open(&self.spawn, self.clock, inbox).map_err(|(kind, error)| failed(kind, error))?;
-        self.model = Some(orders);
+        let open = |model| {
+            model::open(model, &self.spawn, self.clock, inbox).map_err(|(kind, error)| failed(kind, error))
+        };
+        let degraded = self.spawn.budget.as_ref().and_then(|budget| budget.degraded.as_ref());
+        let (own, degraded) = (open(&self.spawn.model)?, degraded.map(open).transpose()?);
+        (self.model, self.degraded) = (Some(own), degraded);
         Ok(())
     }
 
@@ -234,7 +240,10 @@ impl Session {
             }
             Output::AbandonModel { call } => {
                 if self.held.take_if(|(held, _)| *held == call).is_none() {
-                    self.order_model(model::Order::Abandon { call });
+                    // Calls are numbered over both, so only the one that has it knows it.
+                    for model in [&self.model, &self.degraded] {
+                        order(model, model::Order::Abandon { call });
+                    }
                 }
             }
             Output::CallTool { call, call_id, source, args, name } => match source {
@@ -264,14 +273,8 @@ impl Session {
             return;
         }
         if let Some((call, request)) = self.held.take() {
-            self.order_model(model::Order::Call { call, request });
-        }
-    }
-
-    fn order_model(&mut self, order: model::Order) {
-        if let Some(model) = &self.model {
-            // Fails only after a panic of that thread, which ends the run by itself.
-            let _gone = model.send(order);
+            let model = if request.degraded { &self.degraded } else { &self.model };
+            order(model, model::Order::Call { call, request });
         }
     }
 
@@ -279,6 +282,13 @@ impl Session {
     pub(super) fn orphan(&mut self) -> Up {
         self.orphaned = true;
         cancelled(ORPHANED.to_owned())
+    }
+}
+
+fn order(model: &Option<Sender<model::Order>>, order: model::Order) {
+    if let Some(model) = model {
+        // Fails only after a panic of that thread, which ends the run by itself.
+        let _gone = model.send(order);
     }
 }
 

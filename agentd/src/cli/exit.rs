@@ -46,7 +46,8 @@ fn of_result(result: &ResultObject, fault: Option<FailKind>, signal: Option<Supe
         Status::Failed => match fault {
             Some(FailKind::Model) => MODEL,
             Some(FailKind::Server) => SERVER,
-            Some(FailKind::Spawn | FailKind::EmptyReply | FailKind::Schema | FailKind::Internal) => FAILED,
+            Some(FailKind::Spawn | FailKind::EmptyReply | FailKind::Schema) => FAILED,
+            Some(FailKind::Budget | FailKind::Internal) => FAILED,
             None => of_signal(signal).unwrap_or(FAILED),
         },
         Status::Refused => REFUSED,

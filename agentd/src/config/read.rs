@@ -2,6 +2,7 @@
 //! key, or a look at the file system, to check: what is required, what excludes what, names used twice, folders
 //! that do not exist, the playbook. Called once all texts are merged and found well-formed by themselves.
 
+mod budget;
 mod endpoint;
 mod model;
 mod servers;
@@ -63,6 +64,8 @@ impl Reader<'_> {
         let journal = self.journal(&lifecycle);
         let observability = values.section("observability");
         let log_level = observability.text("log_level").unwrap_or_default();
+        let (budget, degraded) = self.budget(&intelligence, models.as_ref());
+        let run_usd = self.run_usd(&values.section("limits").section("run"), models.as_ref());
         let Models { own, named } = models?;
         let config = Config {
             agent: agent.text("name").map_or_else(|| self.default_name(), str::to_owned),
@@ -77,6 +80,9 @@ impl Reader<'_> {
             servers,
             host: Vec::new(),
             run: run_limits(&values.section("limits").section("run")),
+            run_usd,
+            budget,
+            degraded,
             subagents: subagent_limits(&values.section("limits").section("subagents")),
             defaults,
             liveness,
@@ -159,6 +165,7 @@ impl Reader<'_> {
                 steps: limits.small("steps"),
                 tokens: limits.whole("tokens"),
                 deadline: limits.duration("deadline"),
+                usd: self.usd(&limits, "subagents.defaults.limits"),
                 memory,
                 cpu,
             },

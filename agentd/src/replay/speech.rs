@@ -1,7 +1,7 @@
 //! Messages between a supervisor and a child, in words.
 
 use super::words::{plain, quoted};
-use agentd_core::wire::message::{Failed, LoopEnd, RunResult, TurnOutcome, WaitingOn};
+use agentd_core::wire::message::{BudgetVerdict, Failed, LoopEnd, RunResult, TurnOutcome, WaitingOn};
 use agentd_core::wire::{Down, Up};
 
 /// What a child says.
@@ -74,6 +74,7 @@ fn waiting(on: &WaitingOn) -> String {
         WaitingOn::Throttled(_) => "a provider that asked for patience".to_owned(),
         WaitingOn::Message => "the next message".to_owned(),
         WaitingOn::Paused => "a resume".to_owned(),
+        WaitingOn::Budget => "room in a budget".to_owned(),
         WaitingOn::Closing => "its servers to end".to_owned(),
     }
 }

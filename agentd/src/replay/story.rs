@@ -138,7 +138,12 @@ impl Story {
         for message in messages {
             match message {
                 // Told by the supervisor's own words for it, or of no interest by itself.
-                Up::Ready(_) | Up::Pong(_) | Up::State(_) | Up::Usage(_) | Up::Turn(_) => {}
+                Up::Ready(_)
+                | Up::Pong(_)
+                | Up::State(_)
+                | Up::Usage(_)
+                | Up::Turn(_)
+                | Up::BudgetRequest(_) => {}
                 Up::Event(event) => {
                     let told = phrases::of_child(&event);
                     told.into_iter().for_each(|text| self.tell(step, text));

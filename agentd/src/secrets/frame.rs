@@ -3,7 +3,7 @@
 //! nothing (S3.3).
 
 use super::{SecretError, Secrets, Use};
-use agentd_core::wire::message::{Remote, Server, Spawn, Transport};
+use agentd_core::wire::message::{Model, Remote, Server, Spawn, Transport};
 
 impl Secrets {
     /// The frame with every secret in it.
@@ -12,10 +12,11 @@ impl Secrets {
     /// A secret that cannot be had any more: a sentence for the person who must act, without any value.
     pub fn put_in(&self, spawn: &Spawn) -> Result<Spawn, String> {
         let mut spawn = spawn.clone();
-        if let Some(remote) = spawn.model.dialect.remote_mut() {
-            let model = &spawn.model.name;
-            self.put_in_remote(remote)
-                .map_err(|(part, error)| format!("the {part} of the model {model}: {error}"))?;
+        for Model { name, dialect } in spawn.models_mut() {
+            if let Some(remote) = dialect.remote_mut() {
+                self.put_in_remote(remote)
+                    .map_err(|(part, error)| format!("the {part} of the model {name}: {error}"))?;
+            }
         }
         for server in &mut spawn.servers {
             self.put_in_server(server)?;
@@ -53,8 +54,7 @@ mod tests {
     use super::*;
     use agentd_core::bytes::Bytes;
     use agentd_core::wire::message::{
-        ContextMessage, ContextRole, Dialect, Endpoint, Files, Mode, Model, Role, RunLimits, Stdio, Trace,
-        VERSION,
+        ContextMessage, ContextRole, Dialect, Endpoint, Files, Mode, Role, RunLimits, Stdio, Trace, VERSION,
     };
 
     const REFERENCE: &str = "a {{secret:K}}";
@@ -102,6 +102,7 @@ mod tests {
             own_tools: Vec::new(),
             model: Model { name: "big".into(), dialect },
             limits: RunLimits { steps: 1, tokens: 1, deadline_ms: 1, repeats: 0, tool_result_bytes: 1 },
+            budget: None,
             log_level: "info".into(),
         }
     }

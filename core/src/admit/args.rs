@@ -6,6 +6,7 @@ use crate::bytes::Json;
 use crate::config::{LimitOverrides, Priority};
 use crate::json::schema::Schema;
 use crate::limits;
+use crate::money::Usd;
 use crate::units;
 use crate::wire::message::{ContextMessage, ContextRole, Mode};
 use serde_json::{Map, Value};
@@ -29,8 +30,8 @@ const KEYS: [&str; 12] = [
 /// Keys of S6.1 that later versions build.
 const LATER: [&str; 5] = ["template", "params", "skills", "durable", "resume"];
 const MODES: &str = "sync, async, detached, warm";
-const LIMIT_KEYS: [&str; 5] = ["steps", "tokens", "deadline", "memory", "cpu"];
-const LATER_LIMITS: [&str; 4] = ["usd", "pids", "fds", "file_size"];
+const LIMIT_KEYS: [&str; 6] = ["steps", "tokens", "usd", "deadline", "memory", "cpu"];
+const LATER_LIMITS: [&str; 3] = ["pids", "fds", "file_size"];
 
 /// A call of `subagent.run`, as far as it could be read.
 #[derive(Debug, Clone, PartialEq)]
@@ -198,6 +199,7 @@ impl Reader<'_> {
                     limits.steps = self.count(&name, value).map(|n| u32::try_from(n).unwrap_or(u32::MAX))
                 }
                 "tokens" => limits.tokens = self.count(&name, value),
+                "usd" => limits.usd = self.dollars(&name, value),
                 "deadline" => limits.deadline = self.duration(&name, value),
                 "memory" => limits.memory = self.memory(&name, value),
                 "cpu" => limits.cpu = self.cpu(&name, value),
@@ -215,6 +217,14 @@ impl Reader<'_> {
         let seen = value.as_u64().filter(|n| *n > 0);
         if seen.is_none() {
             self.wrong(name, value, "a whole number from 1");
+        }
+        seen
+    }
+
+    fn dollars(&mut self, name: &str, value: &Value) -> Option<Usd> {
+        let seen = value.as_f64().and_then(Usd::from_dollars).filter(|usd| *usd > Usd::ZERO);
+        if seen.is_none() {
+            self.wrong(name, value, "a number of dollars above zero, such as 0.25");
         }
         seen
     }

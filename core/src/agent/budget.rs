@@ -7,9 +7,10 @@ use crate::wire::message::{LoopEnd, RunLimits, Usage};
 /// Bytes that count as one token where a provider does not say.
 const BYTES_PER_TOKEN: u64 = 4;
 
-/// Tokens that a provider may add around a request for its roles, its tools and its own template. Generous: what is not
-/// used is given back.
+/// Tokens that a provider may add around a request for its tools and its own template, and around each message.
+/// Generous: what is not used is given back.
 const REQUEST_OVERHEAD: u64 = 1_000;
+const MESSAGE_OVERHEAD: u64 = 64;
 
 /// Limits and use.
 #[derive(Debug)]
@@ -82,14 +83,14 @@ impl Budget {
         self.limits.tokens.saturating_sub(self.tokens)
     }
 
-    /// Most tokens that a request of `bytes` can have: no more than its bytes; and where it goes on from one whose
-    /// tokens are known, no more than these and the bytes that came since.
-    pub(super) fn most_input(&self, bytes: usize) -> u64 {
-        let all = whole(bytes);
-        let grown = self.reported.and_then(|(tokens, before)| {
-            bytes.checked_sub(before).map(|new| tokens.saturating_add(whole(new)))
-        });
-        grown.map_or(all, |grown| grown.min(all)).saturating_add(REQUEST_OVERHEAD)
+    /// Most tokens that a request of so many messages and `bytes` can have: no text has more than bytes. Where a provider
+    /// has counted more than that, it is believed, and what came since is added.
+    pub(super) fn most_input(&self, bytes: usize, messages: usize) -> u64 {
+        let around = REQUEST_OVERHEAD.saturating_add(MESSAGE_OVERHEAD.saturating_mul(whole(messages)));
+        let grown = self
+            .reported
+            .map_or(0, |(tokens, before)| tokens.saturating_add(whole(bytes.saturating_sub(before))));
+        whole(bytes).max(grown).saturating_add(around)
     }
 
     /// Charges a model call that was answered. What the provider did not report is estimated from the bytes

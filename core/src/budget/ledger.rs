@@ -244,6 +244,11 @@ impl Ledger {
         })
     }
 
+    /// Whether a run, or one above it, has a cap on money.
+    pub fn counts_money(&self, node: NodeId) -> bool {
+        self.path(node).any(|at| self.runs.get(&at).is_some_and(|run| run.caps.usd.is_some()))
+    }
+
     /// A run and those above it.
     fn path(&self, node: NodeId) -> impl Iterator<Item = NodeId> + '_ {
         std::iter::successors(Some(node), |at| self.runs.get(at)?.above)

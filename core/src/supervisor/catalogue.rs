@@ -188,6 +188,7 @@ fn run_schema() -> Value {
             "limits": { "type": "object", "additionalProperties": false, "properties": {
                 "steps": { "type": "integer", "minimum": 1 },
                 "tokens": { "type": "integer", "minimum": 1 },
+                "usd": { "type": "number", "exclusiveMinimum": 0, "description": "dollars, of it and all it delegates" },
                 "deadline": { "type": "string", "description": "such as 5m" },
                 "memory": { "type": "string", "description": "such as 700MB, per process" },
                 "cpu": { "type": "string", "description": "such as 90s, per process" } } },

@@ -25,12 +25,8 @@ impl Core {
             }
             Some(name) => self.named_model(name).ok_or_else(|| self.unknown_model(name))?,
         };
-        let name = &found.model.name;
         match &found.unusable {
-            Some(why) => Err(format!("model: {name} cannot be used: {why}")),
-            None if found.price.is_none() && self.config.budget.counts_money() => Err(format!(
-                "model: {name} has no price, and the budget is in dollars; add it to intelligence.prices"
-            )),
+            Some(why) => Err(format!("model: {} cannot be used: {why}", found.model.name)),
             None => Ok(found),
         }
     }

@@ -10,10 +10,16 @@ use super::message::{Model, Server, Spawn, Transport};
 const FILLER: &str = "*";
 
 impl Spawn {
+    /// Every model that it may call.
+    pub fn models_mut(&mut self) -> impl Iterator<Item = &mut Model> {
+        let degraded = self.budget.as_mut().and_then(|budget| budget.degraded.as_mut());
+        [Some(&mut self.model), degraded].into_iter().flatten()
+    }
+
     /// Leaves the values out.
     pub fn leave_out_values(&mut self) {
         self.servers.iter_mut().for_each(Server::leave_out_values);
-        self.model.leave_out_values();
+        self.models_mut().for_each(Model::leave_out_values);
     }
 }
 

@@ -123,6 +123,11 @@ impl ModelServer {
         }
     }
 
+    /// The next request, if one comes within `wait`.
+    pub fn next_within(&self, wait: Duration) -> Option<Exchange> {
+        self.exchanges.recv_timeout(wait).ok()
+    }
+
     /// Whether no request has come that was not taken.
     pub fn is_quiet(&self) -> bool {
         self.exchanges.try_recv().is_err()

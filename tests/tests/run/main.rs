@@ -3,6 +3,7 @@
 
 mod acts;
 mod answers;
+mod budget;
 mod drain;
 mod failures;
 mod grants;

@@ -4,6 +4,7 @@
 use agentd_tests::kit::{RunCommand, Running};
 use agentd_tests::model_server::{Answer, Exchange, ModelServer, Request, Speaks};
 use serde_json::{Value, json};
+use std::time::Duration;
 
 /// Dialects for tests of what does not depend on them: the two that differ most.
 pub(crate) const BOTH: [Speaks; 2] = [Speaks::Openai, Speaks::Anthropic];
@@ -51,6 +52,11 @@ impl Stage {
     /// The next request of the conversation.
     pub(crate) fn root(&mut self) -> Exchange {
         self.of(PROMPT)
+    }
+
+    /// The next request of anybody, or none within a moment.
+    pub(crate) fn any_within(&mut self, wait: Duration) -> Option<Exchange> {
+        self.early.pop().or_else(|| self.server.next_within(wait))
     }
 
     /// An answer that makes these calls in one message.

@@ -15,7 +15,7 @@ use super::inbox::{self, Inbox};
 use agentd_core::model::api::Api;
 use agentd_core::model::mock::Playbook;
 use agentd_core::model::{ModelError, ModelRequest, Reply};
-use agentd_core::wire::message::{Dialect, FailKind, Spawn};
+use agentd_core::wire::message::{Dialect, FailKind, Model, Spawn};
 use std::sync::mpsc::{Sender, channel};
 
 /// What the thread is told.
@@ -46,21 +46,22 @@ pub(super) enum Order {
 /// # Errors
 /// The connection cannot be used, or the kernel gives no thread: one sentence.
 pub(super) fn open(
-    spawn: &Spawn,
+    model: &Model,
+    run: &Spawn,
     clock: Clock,
     inbox: &Sender<Inbox>,
 ) -> Result<Sender<Order>, (FailKind, String)> {
     let (sender, orders) = channel();
-    let body: Box<dyn FnOnce() + Send> = match (&spawn.model.dialect, Api::of(&spawn.model.dialect)) {
+    let body: Box<dyn FnOnce() + Send> = match (&model.dialect, Api::of(&model.dialect)) {
         (Dialect::Mock(playbook), _) => {
             let playbook = Playbook::from_json(playbook)
                 .map_err(|e| (FailKind::Spawn, format!("the playbook cannot be used: {e}")))?;
-            let connection = mock::Connection::new(playbook, spawn.role, orders, inbox.clone());
+            let connection = mock::Connection::new(playbook, run.role, orders, inbox.clone());
             Box::new(move || connection.run())
         }
         (_, Some((api, remote))) if !remote.endpoints.is_empty() => {
             let line = remote::Line { orders, back: sender.clone(), inbox: inbox.clone(), clock };
-            let mut connection = remote::Connection::new(api, remote.clone(), spawn.mode, line);
+            let mut connection = remote::Connection::new(api, remote.clone(), run.mode, line);
             Box::new(move || connection.run())
         }
         (Dialect::Openai(_) | Dialect::OpenaiResponses(_) | Dialect::Anthropic(_), _) => {

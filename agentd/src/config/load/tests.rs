@@ -596,6 +596,7 @@ fn a_path_with_control_characters_is_one_problem_and_is_printed_escaped() {
     assert_eq!(problems.len(), 1, "{problems:?}");
 }
 
+mod budget;
 mod models;
 mod secrets;
 mod whole;

@@ -97,7 +97,35 @@ const INTELLIGENCE: &[Key] = &[
         "What a million tokens cost in dollars, by the model as its provider names it.",
     ),
     later("swap_policy"),
-    later("budget"),
+    key("budget", Section(BUDGET), "", ""),
+];
+
+const BUDGET: &[Key] = &[
+    key("lifetime", Section(CAPS), "", ""),
+    key("windows", Items(WINDOW), "[]", "Caps for each minute, hour or day of UTC."),
+    key(
+        "on_exhausted",
+        OneOf(&["wait", "slow", "degrade", "refuse", "fail"]),
+        "wait",
+        "What happens to a call that does not fit.",
+    ),
+    key(
+        "degrade",
+        Section(&[key("model", Text, "", "One of `intelligence.models`, a cheaper one.")]),
+        "",
+        "",
+    ),
+];
+
+const CAPS: &[Key] = &[
+    key("tokens", Whole { min: 1, max: I64 }, "", "Tokens in and out, of all calls together."),
+    key("usd", Number, "", "Dollars, at `intelligence.prices`."),
+];
+
+const WINDOW: &[Key] = &[
+    key("per", OneOf(&["minute", "hour", "day"]), "", "Required."),
+    key("tokens", Whole { min: 1, max: I64 }, "", "Tokens in and out, of all calls in it together."),
+    key("usd", Number, "", "Dollars, at `intelligence.prices`."),
 ];
 
 /// One of `intelligence.models`: what is missing comes from `intelligence` as far as it is the same connection.
@@ -197,7 +225,7 @@ const RUN: &[Key] = &[
         "64KiB",
         "What of one tool result the model reads; head and tail are kept.",
     ),
-    later("usd"),
+    key("usd", Number, "", "Dollars of one run and all that it delegates; of a warm one in each turn."),
 ];
 
 const SUBAGENT_LIMITS: &[Key] = &[
@@ -248,7 +276,7 @@ const DEFAULT_LIMITS: &[Key] = &[
     key("deadline", Duration, "", "Time of a subagent; by default as `limits.run`."),
     key("memory", Size, "", "Data memory of each process of a subagent; 32MiB or more."),
     key("cpu", Duration, "", "Processor time of each process of a subagent, in whole seconds."),
-    later("usd"),
+    key("usd", Number, "", "Dollars of a subagent and all that it delegates; by default as `limits.run`."),
     later("pids"),
     later("fds"),
     later("file_size"),

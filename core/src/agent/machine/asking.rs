@@ -28,14 +28,16 @@ impl Asks {
 /// Most tokens of one reply of a model.
 fn max_output(model: &Model) -> u64 {
     match &model.dialect {
-        Dialect::Openai(remote) | Dialect::Anthropic(remote) => remote.max_output.unwrap_or(MODEL_OUTPUT),
+        Dialect::Openai(remote) | Dialect::OpenaiResponses(remote) | Dialect::Anthropic(remote) => {
+            remote.max_output.unwrap_or(MODEL_OUTPUT)
+        }
         Dialect::Mock(_) => MODEL_OUTPUT,
     }
 }
 
 impl Loop {
     pub(super) fn ask(&self, output: u64, asking: Asking, out: &mut Vec<Output>) -> Phase {
-        let input = self.budget.most_input(self.sent(asking.last));
+        let input = self.budget.most_input(self.sent(asking.last), self.history.messages().len());
         out.push(Output::Emit(Up::BudgetRequest(BudgetRequest { id: asking.call, input, output })));
         Phase::Asking(asking)
     }

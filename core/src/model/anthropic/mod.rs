@@ -15,8 +15,5 @@ pub type Reader = stream::Reader<blocks::Blocks>;
 /// Version of the interface that is spoken.
 pub const VERSION: &str = "2023-06-01";
 
-/// Tokens of a reply that are asked for where the configuration does not say: the dialect insists on a number.
-pub const MAX_TOKENS: u64 = 16_384;
-
 #[cfg(test)]
 mod tests;

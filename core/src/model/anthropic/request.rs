@@ -1,6 +1,7 @@
 //! The request body of messages.
 
-use super::{MAX_TOKENS, VERSION};
+use super::VERSION;
+use crate::limits::MODEL_OUTPUT;
 use crate::model::http::{HttpRequest, headers, object_schema, raw};
 use crate::model::{CallResult, Message, ModelRequest, PastCall};
 use crate::wire::message::{Endpoint, Remote, ToolDecl};
@@ -17,7 +18,7 @@ pub fn request(remote: &Remote, endpoint: &Endpoint, request: &ModelRequest) -> 
     let (tools, callable) = request.told_tools();
     let body = Body {
         model: &remote.model,
-        max_tokens: remote.max_output.unwrap_or(MAX_TOKENS).clamp(1, request.tokens_left.max(1)),
+        max_tokens: remote.max_output.unwrap_or(MODEL_OUTPUT).clamp(1, request.tokens_left.max(1)),
         system: request.system.trim(),
         messages: messages(request, &ids),
         tools: tools.iter().map(tool).collect(),

@@ -4,7 +4,7 @@ use super::{Caller, list};
 use crate::action::{Actions, Walls};
 use crate::admit::{Applicant, RunArgs};
 use crate::budget::Caps;
-use crate::config::HostServer;
+use crate::config::{HostServer, ModelChoice};
 use crate::error::Refusal;
 use crate::id::{Handle, NodeId, RunId};
 use crate::json;
@@ -42,6 +42,7 @@ impl Core {
                 self.config.model.clone()
             }
         };
+        problems.extend(self.unpriced(node, &args, &model));
         problems.extend(self.wrong_item(args.plan_item));
         let mut payload = self.payload(node, &args, &granted, model.model);
         problems.extend(too_large(&payload));
@@ -229,6 +230,17 @@ impl Core {
             repeats: run.repeats,
             tool_result_bytes: run.tool_result_bytes,
         }
+    }
+
+    /// Where money is counted, a model without a price cannot be used (S15.6).
+    fn unpriced(&self, requester: NodeId, args: &RunArgs, model: &ModelChoice) -> Option<String> {
+        let counts = self.config.budget.counts_money()
+            || self.caps(args).usd.is_some()
+            || self.ledger.counts_money(requester);
+        (counts && model.price.is_none()).then(|| {
+            let name = &model.model.name;
+            format!("model: {name} has no price, and its money is counted; add it to intelligence.prices")
+        })
     }
 
     /// What the run and all below it may spend.

@@ -262,6 +262,8 @@ impl Program {
             Down::Finish(_) => self.turns.finish = self.has_work(),
             Down::Pause(_) => self.paused = true,
             Down::Resume(_) => self.paused = false,
+            // No plan has a budget yet, so nobody asks.
+            Down::BudgetGrant(_) => self.complain("a grant that it did not ask for".into()),
         }
     }
 

@@ -12,14 +12,13 @@ intelligence:
   prices: {big: {input: 3.00, output: 15.00, cached: 0.30}}
   models: {small: {model: tiny-2, dialect: openai, endpoints: [\"http://localhost/v1\"], timeout: 2m}}
   swap_policy: finish-on-old
-  budget: {lifetime: {tokens: 20000000, usd: 200}, on_exhausted: degrade}
 mcp:
   servers:
     - {name: files, builtin: files, root: ., tags: {\"*\": [sensitive]}, sandbox: {home: true}}
     - {name: web, url: \"https://mcp.example/web\", headers: {A: \"Bearer {{secret:WEB}}\"}, exclude: [\"post_*\"]}
-limits: {run: {steps: 500, usd: 5}, subagents: {queue: 16, instances: {breadth: 2}}}
+limits: {run: {steps: 500}, subagents: {queue: 16, instances: {breadth: 2}}}
 subagents:
-  {allow_freeform: true, max_attempts: 5, pool: 1, defaults: {model: small, limits: {usd: 1, pids: 1, fds: 1,
+  {allow_freeform: true, max_attempts: 5, pool: 1, defaults: {model: small, limits: {pids: 1, fds: 1,
   file_size: 1MB}}, agents_dirs: [], surfaces: a, templates: {scan: {nonsense: 1}}}
 spawn: {uid: 1400, gid: 1400, instance_uid: 1, instance_gid: 1}
 security: {landlock: auto}
@@ -37,9 +36,7 @@ workflows: [{name: nightly}]
         [
             "a2a",
             "agent.max_parallel_turns",
-            "intelligence.budget",
             "intelligence.swap_policy",
-            "limits.run.usd",
             "limits.subagents.instances",
             "mcp.servers[0].sandbox",
             "mcp.servers[1].headers",
@@ -59,7 +56,6 @@ workflows: [{name: nightly}]
             "subagents.defaults.limits.fds",
             "subagents.defaults.limits.file_size",
             "subagents.defaults.limits.pids",
-            "subagents.defaults.limits.usd",
             "subagents.max_attempts",
             "subagents.pool",
             "subagents.surfaces",

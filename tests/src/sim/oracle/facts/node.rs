@@ -181,6 +181,7 @@ impl Node {
             | Up::State(_)
             | Up::Usage(_)
             | Up::Tools(_)
+            | Up::BudgetRequest(_)
             | Up::Ack(_)
             | Up::Turn(_) => {}
         }
