@@ -5,6 +5,7 @@
 
 use super::catalogue::{self, event};
 use super::inbox::Inbox;
+use super::model;
 use super::server::ServerEvent;
 use super::session::{Session, cancelled, failed};
 use agentd_core::agent::{Input, Tool};
@@ -80,8 +81,13 @@ impl Session {
             }
             Inbox::Panicked { thread, message } => Err(bug(&thread, &message)),
             Inbox::ForLoop(input) => self.keep_for_loop(input),
+            Inbox::Throttle(throttle) => {
+                self.order_model(model::Order::Throttle(throttle));
+                Ok(())
+            }
             Inbox::ToolResult(_) | Inbox::Server { .. } => Ok(()),
-            Inbox::Model { .. } | Inbox::ModelWaits { .. } | Inbox::ModelEvent(_) => Ok(()),
+            Inbox::Model { .. } | Inbox::ModelWaits { .. } => Ok(()),
+            Inbox::ModelEvent(_) | Inbox::ModelHealth(_) => Ok(()),
             Inbox::Writable | Inbox::TerminalWritten => Ok(()),
         }
     }

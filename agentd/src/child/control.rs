@@ -87,6 +87,7 @@ impl<R: Read> Control<R> {
             Down::Finish(Finish { reason }) => self.tell(Input::Finish { reason }),
             Down::Pause(Pause {}) => self.tell(Input::Pause),
             Down::Resume(Resume {}) => self.tell(Input::Resume),
+            Down::Throttle(throttle) => self.hand_over(Inbox::Throttle(throttle)),
             Down::Spawn(_) => return Err("a second spawn frame".to_owned()),
         }
         Ok(())

@@ -188,6 +188,14 @@ impl Session {
                 self.outbox.push(Up::Event(event));
                 None
             }
+            Inbox::ModelHealth(report) => {
+                self.outbox.push(Up::ModelHealth(report));
+                None
+            }
+            Inbox::Throttle(throttle) => {
+                self.order_model(model::Order::Throttle(throttle));
+                None
+            }
             Inbox::ToolResult(result) => self.answered(result),
             Inbox::ForLoop(input) => Some(input),
             Inbox::Server { index, event: ServerEvent::CallDone { key, outcome } } => {
@@ -268,7 +276,7 @@ impl Session {
         }
     }
 
-    fn order_model(&mut self, order: model::Order) {
+    pub(super) fn order_model(&mut self, order: model::Order) {
         if let Some(model) = &self.model {
             // Fails only after a panic of that thread, which ends the run by itself.
             let _gone = model.send(order);

@@ -1,7 +1,8 @@
 //! Messages between a supervisor and a child, in words.
 
 use super::words::{plain, quoted};
-use agentd_core::wire::message::{Failed, LoopEnd, RunResult, TurnOutcome, WaitingOn};
+use agentd_core::address::host;
+use agentd_core::wire::message::{Failed, Health, LoopEnd, RunResult, Throttle, TurnOutcome, WaitingOn};
 use agentd_core::wire::{Down, Up};
 
 /// What a child says.
@@ -26,6 +27,15 @@ pub fn up(message: &Up) -> String {
             format!("call {} of {} with {}", request.id, plain(&request.name), plain(&*request.args.0))
         }
         Up::Ack(ack) => format!("it has taken message {}", ack.id),
+        Up::ModelHealth(report) => {
+            let endpoint = plain(host(&report.endpoint));
+            match (report.health, report.retry_after_ms) {
+                (Health::Answered, _) => format!("{endpoint} answered"),
+                (Health::Failed, _) => format!("{endpoint} failed"),
+                (Health::Limited, None) => format!("{endpoint} asks for less"),
+                (Health::Limited, Some(ms)) => format!("{endpoint} asks to be left alone for {ms} ms"),
+            }
+        }
         Up::Turn(turn) => format!("its turn {} ended, {}", turn.id, turn_outcome(&turn.outcome)),
         Up::Result(result) => ended(result),
         Up::Failed(failed) => gave_up(failed),
@@ -90,5 +100,9 @@ pub fn down(message: &Down) -> String {
         Down::Finish(finish) => format!("finish now: {}", quoted(&finish.reason)),
         Down::Pause(_) => "pause".to_owned(),
         Down::Resume(_) => "go on".to_owned(),
+        Down::Throttle(Throttle { endpoint, for_ms: 0 }) => format!("ask {} again", plain(host(endpoint))),
+        Down::Throttle(Throttle { endpoint, for_ms }) => {
+            format!("leave {} alone for {for_ms} ms", plain(host(endpoint)))
+        }
     }
 }

@@ -11,7 +11,7 @@ use agentd_core::note::Note;
 use agentd_core::record::Record;
 use agentd_core::supervisor::Core;
 use agentd_core::time::{Duration, Instant};
-use agentd_core::wire::message::{Mode, Role, Spawn};
+use agentd_core::wire::message::{Health, Mode, Role, Spawn};
 use agentd_core::wire::{Down, Up, down_of};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -139,6 +139,9 @@ impl Story {
             match message {
                 // Told by the supervisor's own words for it, or of no interest by itself.
                 Up::Ready(_) | Up::Pong(_) | Up::State(_) | Up::Usage(_) | Up::Turn(_) => {}
+                // Every call that is answered says so; what is told of it is the trouble.
+                Up::ModelHealth(report) if report.health == Health::Answered => {}
+                Up::ModelHealth(_) => self.tell(step, speech::up(&message)),
                 Up::Event(event) => {
                     let told = phrases::of_child(&event);
                     told.into_iter().for_each(|text| self.tell(step, text));

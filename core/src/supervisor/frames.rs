@@ -46,6 +46,7 @@ impl Core {
                 | Up::Tools(_)
                 | Up::ToolRequest(_)
                 | Up::Ack(_)
+                | Up::ModelHealth(_)
                 | Up::Turn(_)
                 | Up::Result(_)
                 | Up::Failed(_) => alive.liveness.frame(now),
@@ -73,6 +74,7 @@ impl Core {
                 run.steers.remove(&ack.id);
                 self.steer_taken(node, ack.id);
             }
+            Up::ModelHealth(report) => self.model_health(node, report, out),
             Up::Turn(turn) => self.turn_ended(node, turn, out),
             Up::ToolRequest(request) => self.tool_request(node, request, out),
             Up::Result(result) => self.terminal_result(node, result, out),
@@ -292,11 +294,13 @@ fn status_of(end: LoopEnd) -> Status {
 /// A child's fields travel as text; those that are numbers or truth values by their key are so in the log too.
 fn typed(key: &str, value: String) -> Value {
     match key {
-        "attempt" | "bytes" | "calls" | "cached" | "count" | "dropped" | "input" | "ms" | "output"
-        | "own" | "servers" | "step" | "tools" | "tries" | "wait_ms" => {
+        "attempt" | "bytes" | "calls" | "cached" | "count" | "dropped" | "folded" | "input" | "left"
+        | "ms" | "output" | "own" | "servers" | "step" | "tools" | "tries" | "wait_ms" => {
             value.parse::<u64>().map_or(Value::String(value), Value::from)
         }
-        "error" | "estimated" if value == "true" || value == "false" => Value::from(value == "true"),
+        "error" | "estimated" | "summary" if value == "true" || value == "false" => {
+            Value::from(value == "true")
+        }
         _ => Value::String(value),
     }
 }

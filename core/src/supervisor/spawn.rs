@@ -79,6 +79,7 @@ impl Core {
             ended: None,
         };
         let servers = payload.servers.iter().map(|s| &s.name);
+        let endpoints = payload.model.dialect.remote().into_iter().flat_map(|remote| &remote.endpoints);
         let run = Run {
             record,
             parent: plan.parent,
@@ -94,6 +95,7 @@ impl Core {
             place,
             priority: plan.priority,
             model: payload.model.name.clone(),
+            endpoints: endpoints.map(|endpoint| endpoint.url.clone()).collect(),
             price: plan.price,
             title: title(&payload.instruction),
             warm: (payload.mode == Mode::Warm).then(|| Warm::begun(self.now.mono)),

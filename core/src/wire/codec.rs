@@ -63,6 +63,7 @@ messages! { Down:
     "finish" => Finish,
     "pause" => Pause,
     "resume" => Resume,
+    "throttle" => Throttle,
 }
 
 messages! { Up:
@@ -74,6 +75,7 @@ messages! { Up:
     "tools" => Tools,
     "tool_request" => ToolRequest,
     "ack" => Ack,
+    "model_health" => ModelHealth,
     "turn" => Turn,
     "result" => Result,
     "failed" => Failed,

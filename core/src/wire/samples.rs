@@ -101,6 +101,7 @@ pub(super) fn every_down() -> Vec<Down> {
         Down::Finish(Finish { reason: "time is short".into() }),
         Down::Pause(Pause {}),
         Down::Resume(Resume {}),
+        Down::Throttle(Throttle { endpoint: "https://api.example/v1".into(), for_ms: 3_000 }),
     ]
 }
 
@@ -130,6 +131,11 @@ pub(super) fn every_up() -> Vec<Up> {
             args: json(r#"{"instruction":"x"}"#),
         }),
         Up::Ack(Ack { id: 3 }),
+        Up::ModelHealth(ModelHealth {
+            endpoint: "https://api.example/v1".into(),
+            health: Health::Limited,
+            retry_after_ms: Some(3_000),
+        }),
         Up::Turn(Turn { id: 2, outcome: TurnOutcome::Result(half()) }),
         Up::Result(half()),
         Up::Failed(Failed { kind: FailKind::Server, error: "fs is gone".into(), text: None, evidence }),

@@ -12,6 +12,7 @@ mod models;
 mod operator;
 mod queue;
 mod sums;
+mod throttling;
 mod turns;
 mod waits;
 mod warm;

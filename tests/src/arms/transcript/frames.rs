@@ -23,6 +23,7 @@ pub(super) fn down_value(down: &Down) -> Value {
         Down::Finish(x) => json!({ "finish": x }),
         Down::Pause(x) => json!({ "pause": x }),
         Down::Resume(x) => json!({ "resume": x }),
+        Down::Throttle(x) => json!({ "throttle": x }),
     }
 }
 
@@ -39,6 +40,7 @@ pub(super) fn up_value(up: &Up) -> Value {
             json!({ "tool_request": { "id": x.id, "call_id": x.call_id, "name": x.name, "args": read(&x.args) } })
         }
         Up::Ack(x) => json!({ "ack": x }),
+        Up::ModelHealth(x) => json!({ "model_health": x }),
         Up::Turn(x) => json!({ "turn": x }),
         Up::Result(x) => json!({ "result": x }),
         Up::Failed(x) => json!({ "failed": x }),

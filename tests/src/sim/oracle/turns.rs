@@ -52,7 +52,8 @@ pub(super) fn judge_down(facts: &mut Facts, now: Instant, node: NodeId, down: &D
                 format!("{node}: turn {turn} is cancelled, {in_hand:?} is in hand")
             })
         }
-        Down::Spawn(_) | Down::Ping(_) | Down::ToolResult(_) | Down::Pause(_) | Down::Resume(_) => Ok(()),
+        Down::Spawn(_) | Down::Ping(_) | Down::ToolResult(_) => Ok(()),
+        Down::Pause(_) | Down::Resume(_) | Down::Throttle(_) => Ok(()),
     }
 }
 

@@ -5,6 +5,7 @@ mod budgets;
 mod cells;
 mod refusals;
 mod streams;
+mod throttles;
 mod tls;
 
 use crate::rig::{FAKE, Rig, Run};

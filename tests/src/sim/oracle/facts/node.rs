@@ -182,6 +182,7 @@ impl Node {
             | Up::Usage(_)
             | Up::Tools(_)
             | Up::Ack(_)
+            | Up::ModelHealth(_)
             | Up::Turn(_) => {}
         }
         None

@@ -39,7 +39,8 @@ impl Spent {
             Up::State(state) => self.in_flight = state.in_flight,
             Up::Usage(usage) => self.used(usage),
             Up::Turn(_) | Up::Result(_) | Up::Failed(_) => self.in_flight = None,
-            Up::Ready(_) | Up::Pong(_) | Up::Event(_) | Up::Tools(_) | Up::ToolRequest(_) | Up::Ack(_) => {}
+            Up::Ready(_) | Up::Pong(_) | Up::Event(_) | Up::Tools(_) => {}
+            Up::ToolRequest(_) | Up::Ack(_) | Up::ModelHealth(_) => {}
         }
     }
 
