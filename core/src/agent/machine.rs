@@ -2,6 +2,7 @@
 
 mod acting;
 mod answering;
+mod compacting;
 mod ending;
 mod orders;
 
@@ -77,6 +78,8 @@ struct Thought {
     sent: usize,
     /// It is the last of its turn, without tools.
     last: bool,
+    /// It is for a summary of a history that had so many bytes.
+    condenses: Option<usize>,
     /// The connection waits for its provider, so nothing of it is being used.
     held_up: bool,
 }
@@ -94,6 +97,8 @@ struct Turn {
     empty_before: bool,
     /// An answer was returned for not fitting; a second one ends the turn (S7.8).
     corrected: bool,
+    /// The history was compacted for the call in hand; a call that is answered makes it ready for another time.
+    compacted: bool,
     finish: Finishing,
 }
 
@@ -116,6 +121,7 @@ impl Turn {
             last_text: None,
             empty_before: false,
             corrected: false,
+            compacted: false,
             finish: Finishing::No,
         }
     }
@@ -282,7 +288,7 @@ impl Loop {
         let sent = self.system.len() + tool_bytes + self.history.bytes;
         self.tell(WaitingOn::Model, Some(estimate(sent)), out);
         out.push(Output::CallModel { call, request: Box::new(request) });
-        Phase::Thinking(Thought { call, began: now, sent, last, held_up: false })
+        Phase::Thinking(Thought { call, began: now, sent, last, condenses: None, held_up: false })
     }
 
     /// Tells what the run waits on, when that is news; `in_flight` is what a model call has sent, in tokens.

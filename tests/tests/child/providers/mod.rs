@@ -7,6 +7,7 @@ mod refusals;
 mod streams;
 mod throttles;
 mod tls;
+mod windows;
 
 use crate::rig::{FAKE, Rig, Run};
 use agentd_core::wire::Up;
