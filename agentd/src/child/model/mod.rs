@@ -7,6 +7,7 @@
 mod attempt;
 mod dial;
 mod mock;
+pub(crate) mod probe;
 mod remote;
 mod secrets;
 
