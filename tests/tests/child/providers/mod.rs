@@ -3,6 +3,7 @@
 mod answers;
 mod budgets;
 mod cells;
+mod matrix;
 mod refusals;
 mod streams;
 mod throttles;
