@@ -7,14 +7,15 @@
 //! |---|---|
 //! | 4 | [`supervisor`] |
 //! | 3 | [`run`], [`admit`] |
-//! | 2 | [`plan`], [`mod@distill`], [`policy`] |
+//! | 2 | [`plan`], [`mod@distill`], [`policy`], [`throttle`] |
 //! | 1 | [`wire`], [`record`], [`money`], [`budget`], [`snapshot`], [`json`], [`event`], [`action`], [`config`], [`machine`], [`note`] |
-//! | 0 | [`time`], [`id`], [`rng`], [`limits`], [`error`], [`bytes`], [`preview`], [`units`] |
+//! | 0 | [`time`], [`id`], [`rng`], [`limits`], [`error`], [`bytes`], [`preview`], [`units`], [`address`] |
 //!
 //! The child's wing ([`agent`], [`mcp`], [`model`]) is never imported by the floors above 1; a test holds that.
 #![forbid(unsafe_code)]
 #![warn(clippy::wildcard_enum_match_arm, clippy::disallowed_types, clippy::disallowed_methods)]
 
+pub mod address;
 pub mod bytes;
 pub mod error;
 pub mod id;
@@ -39,6 +40,7 @@ pub mod distill;
 pub mod plan;
 pub mod policy;
 pub mod record;
+pub mod throttle;
 
 pub mod admit;
 pub mod run;

@@ -85,8 +85,23 @@ pub const PATIENT_ROUNDS: u32 = 8;
 /// First and longest wait before such a round; it doubles.
 pub const PATIENT_BACKOFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
 
-/// How long an endpoint that gave out is passed over while another one serves: at first, and at most.
+/// How long an endpoint that gave out is left alone, by the run itself while another one serves, and by all runs while
+/// its breaker is open: at first, and at most.
 pub const ENDPOINT_REST: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(60));
+
+/// Failures of one endpoint in a row, over all runs, that open its breaker: then nobody asks it for
+/// [`ENDPOINT_REST`].
+pub const ENDPOINT_FAILURES: u32 = 3;
+
+/// Endpoints of which it is kept that they are to be left alone; beyond, runs have their own patience only.
+pub const ENDPOINTS: usize = 256;
+
+/// Bytes of the record that a model is asked to condense when a history no longer fits; a longer one keeps its head and
+/// tail. It must fit a small window itself.
+pub const SUMMARY_INPUT_BYTES: usize = 64 * 1024;
+
+/// Bytes of a summary that stand for what was condensed; a longer one keeps its head and tail.
+pub const SUMMARY_BYTES: usize = 16 * 1024;
 
 /// Bytes of one run's `output_schema`; a longer one is refused at the gate. It is part of every request of the run.
 pub const OUTPUT_SCHEMA_BYTES: usize = 64 * 1024;

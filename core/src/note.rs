@@ -60,6 +60,7 @@ pub mod names {
     /// Name and meaning, sorted by name.
     pub const ALL: &[(&str, &str)] = &[
         ("agent.answer.misfit", "an answer does not fit `output_schema`; the model is told once"),
+        ("agent.compacted", "a run's history no longer fitted the model's window and was made shorter"),
         ("agent.events_dropped", "a child's log events that its supervisor did not take in time"),
         ("agent.grant.unmatched", "a pattern of a run's tools matches none of them and grants nothing"),
         ("agent.grant.unreadable", "a run's list of tools cannot be read, so nothing is granted"),
@@ -91,6 +92,14 @@ pub mod names {
         ("drain.done", "a drain ended; nothing is left"),
         ("drain.forced", "a drain's time is up or a second signal came; the rest is killed"),
         ("drain.start", "a drain began: no new runs"),
+        (
+            "endpoint.recovered",
+            "an endpoint of a model that was left alone has answered; it may be asked again",
+        ),
+        (
+            "endpoint.throttled",
+            "an endpoint of a model asked for less or gave out: no run asks it for a while",
+        ),
         ("journal.stopped", "the journal cannot be written any more; events from here on are not in it"),
         ("log.dropped", "log lines that were lost because nobody read them in time"),
         ("mcp.call.duplicate", "a call's number was used twice; a bug"),

@@ -31,7 +31,7 @@ fn fuzz() -> PathBuf {
 }
 
 /// The types that a frame can have, and how a stream can end.
-const FRAMES: [&str; 22] = [
+const FRAMES: [&str; 24] = [
     "spawn",
     "ping",
     "cancel",
@@ -41,6 +41,7 @@ const FRAMES: [&str; 22] = [
     "finish",
     "pause",
     "resume",
+    "throttle",
     "ready",
     "pong",
     "event",
@@ -49,6 +50,7 @@ const FRAMES: [&str; 22] = [
     "tools",
     "tool_request",
     "ack",
+    "model_health",
     "turn",
     "result",
     "failed",

@@ -80,8 +80,13 @@ impl Session {
             }
             Inbox::Panicked { thread, message } => Err(bug(&thread, &message)),
             Inbox::ForLoop(input) => self.keep_for_loop(input),
+            Inbox::Throttle(throttle) => {
+                self.throttle(&throttle);
+                Ok(())
+            }
             Inbox::ToolResult(_) | Inbox::Server { .. } => Ok(()),
-            Inbox::Model { .. } | Inbox::ModelWaits { .. } | Inbox::ModelEvent(_) => Ok(()),
+            Inbox::Model { .. } | Inbox::ModelWaits { .. } => Ok(()),
+            Inbox::ModelEvent(_) | Inbox::ModelHealth(_) => Ok(()),
             Inbox::Writable | Inbox::TerminalWritten => Ok(()),
         }
     }

@@ -88,6 +88,7 @@ impl<R: Read> Control<R> {
             Down::Pause(Pause {}) => self.tell(Input::Pause),
             Down::Resume(Resume {}) => self.tell(Input::Resume),
             Down::BudgetGrant(BudgetGrant { id, verdict }) => self.tell(Input::Granted { call: id, verdict }),
+            Down::Throttle(throttle) => self.hand_over(Inbox::Throttle(throttle)),
             Down::Spawn(_) => return Err("a second spawn frame".to_owned()),
         }
         Ok(())

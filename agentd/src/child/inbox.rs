@@ -6,7 +6,7 @@
 use super::server::ServerEvent;
 use agentd_core::agent::Input;
 use agentd_core::model::{ModelError, Reply};
-use agentd_core::wire::message::{Event, ToolResult};
+use agentd_core::wire::message::{Event, ModelHealth, Throttle, ToolResult};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::Sender;
@@ -21,6 +21,8 @@ pub(super) enum Inbox {
     ToolResult(ToolResult),
     /// Control: a message, a steer, finish, pause, resume or the cancel of a turn.
     ForLoop(Input),
+    /// Control: an endpoint of the model is to be left alone, or no longer.
+    Throttle(Throttle),
     /// Control: end of file on stdin, so nobody supervises this process any more.
     SupervisorGone,
     /// Control: what came is no control protocol.
@@ -42,6 +44,8 @@ pub(super) enum Inbox {
     },
     /// Model: something for people.
     ModelEvent(Event),
+    /// Model: how an endpoint was, for the supervisor.
+    ModelHealth(ModelHealth),
     /// A server's thread.
     Server {
         /// Which one, in the payload's order.
@@ -68,9 +72,10 @@ impl Inbox {
     /// The control thread counts it until the loop has read it.
     pub(super) fn is_counted(&self) -> bool {
         match self {
-            Inbox::Cancel(_) | Inbox::ToolResult(_) | Inbox::ForLoop(_) => true,
+            Inbox::Cancel(_) | Inbox::ToolResult(_) | Inbox::ForLoop(_) | Inbox::Throttle(_) => true,
             Inbox::SupervisorGone | Inbox::BadControl(_) => false,
-            Inbox::Model { .. } | Inbox::ModelWaits { .. } | Inbox::ModelEvent(_) => false,
+            Inbox::Model { .. } | Inbox::ModelWaits { .. } => false,
+            Inbox::ModelEvent(_) | Inbox::ModelHealth(_) => false,
             Inbox::Server { .. } | Inbox::Panicked { .. } => false,
             Inbox::Writable | Inbox::TerminalWritten | Inbox::OutputGone => false,
         }

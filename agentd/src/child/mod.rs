@@ -28,6 +28,8 @@ mod outbox;
 mod server;
 mod session;
 
+pub(crate) use model::probe;
+
 use crate::environment;
 use agentd_core::wire::message::{FailKind, Failed, Ready, Spawn, VERSION};
 use agentd_core::wire::{DownDecoder, Encoder, Up};

@@ -244,7 +244,8 @@ fn instead_of(up: Up, error: &str) -> Option<Up> {
         | Up::Usage(_)
         | Up::ToolRequest(_)
         | Up::BudgetRequest(_)
-        | Up::Ack(_) => None,
+        | Up::Ack(_)
+        | Up::ModelHealth(_) => None,
     }
 }
 
@@ -264,6 +265,7 @@ const SMALL: usize = 256;
 fn weight(up: &Up) -> usize {
     let large = match up {
         Up::Ready(_) | Up::Pong(_) | Up::Usage(_) | Up::State(_) | Up::BudgetRequest(_) | Up::Ack(_) => 0,
+        Up::ModelHealth(report) => report.endpoint.len(),
         Up::Event(event) => event.fields.iter().map(|(k, v)| k.len() + v.len()).sum(),
         Up::Tools(tools) => tools.tools.iter().map(|name| name.len() + 24).sum(),
         Up::ToolRequest(request) => request.args.0.len() + request.name.len() + request.call_id.len(),

@@ -18,7 +18,9 @@ use agentd_core::json::schema::Schema;
 use agentd_core::mcp;
 use agentd_core::model::ModelRequest;
 use agentd_core::time::{Duration, Instant};
-use agentd_core::wire::message::{FailKind, Failed, LoopEnd, RunResult, Spawn, ToolRequest, ToolResult};
+use agentd_core::wire::message::{
+    FailKind, Failed, LoopEnd, RunResult, Spawn, Throttle, ToolRequest, ToolResult,
+};
 use agentd_core::wire::{DownDecoder, Encoder, Up};
 use agentd_host::process::Pid;
 use agentd_host::tree::{Below, Mode};
@@ -194,6 +196,14 @@ impl Session {
                 self.outbox.push(Up::Event(event));
                 None
             }
+            Inbox::ModelHealth(report) => {
+                self.outbox.push(Up::ModelHealth(report));
+                None
+            }
+            Inbox::Throttle(throttle) => {
+                self.throttle(&throttle);
+                None
+            }
             Inbox::ToolResult(result) => self.answered(result),
             Inbox::ForLoop(input) => Some(input),
             Inbox::Server { index, event: ServerEvent::CallDone { key, outcome } } => {
@@ -275,6 +285,13 @@ impl Session {
         if let Some((call, request)) = self.held.take() {
             let model = if request.degraded { &self.degraded } else { &self.model };
             order(model, model::Order::Call { call, request });
+        }
+    }
+
+    /// Tells both models what other runs learned of an endpoint.
+    pub(super) fn throttle(&self, throttle: &Throttle) {
+        for model in [&self.model, &self.degraded] {
+            order(model, model::Order::Throttle(throttle.clone()));
         }
     }
 

@@ -6,6 +6,7 @@ mod answer;
 mod check;
 mod demo;
 mod exit;
+mod model_probe;
 mod replay;
 mod run;
 mod serve_files;
@@ -56,6 +57,8 @@ enum Command {
     Replay(ReplayArgs),
     /// MCP tools of agentd's own.
     Mcp(McpArgs),
+    /// The models of a configuration.
+    Model(ModelArgs),
     /// Print the JSON Schema of the configuration, for editors.
     Schema,
     /// Print a completion script for a shell.
@@ -208,6 +211,48 @@ struct ServeFilesArgs {
 }
 
 #[derive(Debug, Args)]
+struct ModelArgs {
+    #[command(subcommand)]
+    command: ModelCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum ModelCommand {
+    /// Ask a model one small thing and say, endpoint by endpoint, what works. It costs a few tokens.
+    Probe(ProbeArgs),
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = PROBE_EXAMPLES)]
+struct ProbeArgs {
+    /// One of intelligence.models; without it, the agent's own.
+    name: Option<String>,
+    #[command(flatten)]
+    config: ConfigArgs,
+    /// The model's name (intelligence.model).
+    #[arg(long, value_name = "NAME")]
+    model: Option<String>,
+    /// A provider's base address instead of its own (intelligence.endpoints). Repeatable.
+    #[arg(long = "endpoint", value_name = "URL")]
+    endpoints: Vec<String>,
+    /// How the model is spoken to (intelligence.dialect).
+    #[arg(long, value_name = "DIALECT")]
+    dialect: Option<String>,
+    /// Print one JSON object: model, dialect, endpoints, each with what works.
+    #[arg(long)]
+    json: bool,
+}
+
+const PROBE_EXAMPLES: &str = "\
+Examples:
+  agentd model probe                             the agent's own model, with ./agentd.yaml
+  agentd model probe fast --json                 one of intelligence.models
+  agentd model probe --dialect openai --endpoint http://127.0.0.1:11434/v1 --model llama3.3
+
+Exit codes: 0 every endpoint works, 1 one answers with something else than a reply or does not accept the request,
+2 usage or configuration, 4 one cannot be reached or rejects the credential, or there is no key.";
+
+#[derive(Debug, Args)]
 #[command(after_help = COMPLETIONS_EXAMPLES)]
 struct CompletionsArgs {
     /// The shell.
@@ -238,6 +283,7 @@ pub(crate) fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Check(args) => check::check(args),
         Command::Replay(args) => replay::replay(&args),
         Command::Mcp(McpArgs { command: McpCommand::ServeFiles(args) }) => serve_files::serve_files(&args),
+        Command::Model(ModelArgs { command: ModelCommand::Probe(args) }) => model_probe::model_probe(args),
         Command::Schema => answer::only(&config::json_schema(), exit::COMPLETED),
         Command::Completions(args) => answer::only(&about::completions(args.shell), exit::COMPLETED),
         Command::Man => answer::only(&about::manual(), exit::COMPLETED),

@@ -92,7 +92,7 @@ fn answered(mut supervisor: Supervisor, prompt: String, format: Format, json: bo
 }
 
 /// The configuration, or what is wrong with it and the exit code for that.
-fn load(files: Vec<std::path::PathBuf>, flags: Flags) -> Result<Loaded, (String, u8)> {
+pub(super) fn load(files: Vec<std::path::PathBuf>, flags: Flags) -> Result<Loaded, (String, u8)> {
     let sources = Sources::of_process(files, flags)
         .map_err(|error| (format!("agentd: the current folder cannot be used: {error}\n"), exit::USAGE))?;
     config::load(&sources).map_err(|problems| (config::render(&problems), refused(&problems)))

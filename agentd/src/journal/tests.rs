@@ -124,6 +124,7 @@ fn payload() -> Spawn {
         own_tools: Vec::new(),
         model: far(),
         limits: config().run,
+        budget: None,
         log_level: "info".into(),
     }
 }

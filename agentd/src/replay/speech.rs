@@ -1,7 +1,10 @@
 //! Messages between a supervisor and a child, in words.
 
 use super::words::{plain, quoted};
-use agentd_core::wire::message::{BudgetVerdict, Failed, LoopEnd, RunResult, TurnOutcome, WaitingOn};
+use agentd_core::address::host;
+use agentd_core::wire::message::{
+    BudgetVerdict, Failed, Health, LoopEnd, RunResult, Throttle, TurnOutcome, WaitingOn,
+};
 use agentd_core::wire::{Down, Up};
 
 /// What a child says.
@@ -29,6 +32,15 @@ pub fn up(message: &Up) -> String {
             format!("it asks for a model call of up to {} tokens in and {} out", ask.input, ask.output)
         }
         Up::Ack(ack) => format!("it has taken message {}", ack.id),
+        Up::ModelHealth(report) => {
+            let endpoint = plain(host(&report.endpoint));
+            match (report.health, report.retry_after_ms) {
+                (Health::Answered, _) => format!("{endpoint} answered"),
+                (Health::Failed, _) => format!("{endpoint} failed"),
+                (Health::Limited, None) => format!("{endpoint} asks for less"),
+                (Health::Limited, Some(ms)) => format!("{endpoint} asks to be left alone for {ms} ms"),
+            }
+        }
         Up::Turn(turn) => format!("its turn {} ended, {}", turn.id, turn_outcome(&turn.outcome)),
         Up::Result(result) => ended(result),
         Up::Failed(failed) => gave_up(failed),
@@ -101,5 +113,9 @@ pub fn down(message: &Down) -> String {
                 format!("the model call may not be made: {}", plain(why))
             }
         },
+        Down::Throttle(Throttle { endpoint, for_ms: 0 }) => format!("ask {} again", plain(host(endpoint))),
+        Down::Throttle(Throttle { endpoint, for_ms }) => {
+            format!("leave {} alone for {for_ms} ms", plain(host(endpoint)))
+        }
     }
 }

@@ -11,7 +11,7 @@ use agentd_core::note::Note;
 use agentd_core::record::Record;
 use agentd_core::supervisor::Core;
 use agentd_core::time::{Duration, Instant};
-use agentd_core::wire::message::{Mode, Role, Spawn};
+use agentd_core::wire::message::{Health, Mode, Role, Spawn};
 use agentd_core::wire::{Down, Up, down_of};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -144,6 +144,9 @@ impl Story {
                 | Up::Usage(_)
                 | Up::Turn(_)
                 | Up::BudgetRequest(_) => {}
+                // Every call that is answered says so; what is told of it is the trouble.
+                Up::ModelHealth(report) if report.health == Health::Answered => {}
+                Up::ModelHealth(_) => self.tell(step, speech::up(&message)),
                 Up::Event(event) => {
                     let told = phrases::of_child(&event);
                     told.into_iter().for_each(|text| self.tell(step, text));

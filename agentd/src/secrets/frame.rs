@@ -24,7 +24,8 @@ impl Secrets {
         Ok(spawn)
     }
 
-    fn put_in_remote(&self, remote: &mut Remote) -> Result<(), (String, SecretError)> {
+    /// A model connection with every secret in it; else which part lacks one.
+    pub(crate) fn put_in_remote(&self, remote: &mut Remote) -> Result<(), (String, SecretError)> {
         for token in remote.endpoints.iter_mut().filter_map(|endpoint| endpoint.token.as_mut()) {
             *token = self.fill(token, Use::Header).map_err(|error| ("key".to_owned(), error))?;
         }

@@ -115,6 +115,13 @@ impl History {
         id
     }
 
+    /// Puts shorter messages in the place of all, of the same rounds and fewer; the turn in hand begins at `begins`.
+    pub(super) fn replace(&mut self, messages: Vec<Arc<Message>>, begins: usize) {
+        self.bytes = messages.iter().map(|message| bytes(message)).sum();
+        self.messages = messages;
+        self.begins = begins;
+    }
+
     fn push(&mut self, message: Message) {
         self.bytes = self.bytes.saturating_add(bytes(&message));
         self.messages.push(Arc::new(message));

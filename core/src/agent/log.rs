@@ -10,8 +10,9 @@ use crate::wire::Up;
 use crate::wire::message::{Event, Usage};
 
 /// Every event name a loop uses.
-pub const EVENTS: [&str; 6] = [
+pub const EVENTS: [&str; 7] = [
     "agent.answer.misfit",
+    "agent.compacted",
     "agent.grant.unmatched",
     "agent.grant.unreadable",
     "mcp.tools",
@@ -87,6 +88,22 @@ pub(super) fn model_abandoned(step: u32, took: Duration, why: &str) -> Output {
 /// An answer that does not fit its schema, in so many ways.
 pub(super) fn misfit(step: u32, ways: usize) -> Output {
     event("info", "agent.answer.misfit", [("step", step.to_string()), ("misfits", ways.to_string())])
+}
+
+/// The history was made shorter: bytes before and after, how many messages were folded, and whether a summary of the
+/// model's stands for them.
+pub(super) fn compacted(step: u32, before: usize, after: usize, folded: usize, summary: bool) -> Output {
+    event(
+        "info",
+        "agent.compacted",
+        [
+            ("step", step.to_string()),
+            ("bytes", before.to_string()),
+            ("left", after.to_string()),
+            ("folded", folded.to_string()),
+            ("summary", summary.to_string()),
+        ],
+    )
 }
 
 /// A tool call that has its result.

@@ -3,6 +3,7 @@
 mod acting;
 mod answering;
 mod asking;
+mod compacting;
 mod ending;
 mod orders;
 
@@ -79,8 +80,16 @@ enum Phase {
 #[derive(Debug, Clone, Copy)]
 struct Asking {
     call: u64,
-    /// It is the last of its turn, without tools.
-    last: bool,
+    what: Wanted,
+}
+
+/// Which model call is asked for.
+#[derive(Debug, Clone, Copy)]
+enum Wanted {
+    /// The next of its turn; the last one is without tools.
+    Next { last: bool },
+    /// A summary of a history that had so many bytes (S7.7).
+    Summary { before: usize },
 }
 
 #[derive(Debug)]
@@ -93,6 +102,8 @@ struct Thought {
     sent: usize,
     /// It is the last of its turn, without tools.
     last: bool,
+    /// It is for a summary of a history that had so many bytes.
+    condenses: Option<usize>,
     /// The connection waits for its provider, so nothing of it is being used.
     held_up: bool,
 }
@@ -110,6 +121,8 @@ struct Turn {
     empty_before: bool,
     /// An answer was returned for not fitting; a second one ends the turn (S7.8).
     corrected: bool,
+    /// The history was compacted for the call in hand; a call that is answered makes it ready for another time.
+    compacted: bool,
     finish: Finishing,
 }
 
@@ -132,6 +145,7 @@ impl Turn {
             last_text: None,
             empty_before: false,
             corrected: false,
+            compacted: false,
             finish: Finishing::No,
         }
     }
@@ -282,7 +296,10 @@ impl Loop {
         let last = self.tell_to_finish();
         let call = self.mint();
         match &self.asks {
-            Some(asks) => self.ask(asks.output, Asking { call, last }, out),
+            Some(asks) => {
+                let size = (self.sent(last), self.history.messages().len());
+                self.ask(asks.output, Asking { call, what: Wanted::Next { last } }, size, out)
+            }
             None => self.think(now, call, last, false, out),
         }
     }
@@ -310,7 +327,7 @@ impl Loop {
         let sent = self.sent(last);
         self.tell(WaitingOn::Model, Some(estimate(sent)), out);
         out.push(Output::CallModel { call, request: Box::new(request) });
-        Phase::Thinking(Thought { call, began: now, degraded, sent, last, held_up: false })
+        Phase::Thinking(Thought { call, began: now, degraded, sent, last, condenses: None, held_up: false })
     }
 
     /// Bytes of the next request.

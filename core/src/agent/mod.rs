@@ -10,6 +10,7 @@ mod answer;
 mod bound;
 mod budget;
 mod catalogue;
+mod compact;
 mod finish;
 mod history;
 mod log;

@@ -14,6 +14,7 @@ use crate::wire::message::{
 use std::sync::Arc;
 
 mod calls;
+mod compaction;
 mod endings;
 mod finishing;
 mod orders;

@@ -85,6 +85,15 @@ impl Reader {
         }
     }
 
+    /// Whether what came is a stream of events and not one JSON text.
+    pub fn is_stream(&self) -> bool {
+        match self {
+            Reader::ChatCompletions(reader) => reader.is_stream(),
+            Reader::Responses(reader) => reader.is_stream(),
+            Reader::Messages(reader) => reader.is_stream(),
+        }
+    }
+
     /// The answer has ended.
     ///
     /// # Errors

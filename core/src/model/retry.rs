@@ -35,6 +35,8 @@ struct Health {
     rests_until: Instant,
     /// How often in a row it gave out.
     gave_out: u32,
+    /// The supervisor wants it left alone until then: what other runs learned.
+    held_until: Instant,
 }
 
 /// What to do about a failed attempt.
@@ -66,9 +68,16 @@ impl Retry {
         }
     }
 
-    /// A call begins: the first endpoint that does not rest, else the first.
+    /// A call begins: at the first endpoint that neither rests nor is held, else at the first that is not held, else
+    /// at the one that is held for the shortest time. Whoever is held is waited for ([`Retry::held_until`]).
     pub fn begin(&mut self, now: Instant) -> usize {
-        self.at = self.endpoints.iter().position(|health| health.rests_until <= now).unwrap_or(0);
+        let well = |health: &Health| health.rests_until <= now && health.held_until <= now;
+        let free = |health: &Health| health.held_until <= now;
+        let soonest = || (0..self.endpoints.len()).min_by_key(|at| self.endpoints[*at].held_until);
+        let endpoints = self.endpoints.iter();
+        let found =
+            endpoints.clone().position(well).or_else(|| endpoints.clone().position(free)).or_else(soonest);
+        self.at = found.unwrap_or(0);
         self.failures = 0;
         self.given_out = 0;
         self.rounds = 0;
@@ -76,9 +85,22 @@ impl Retry {
         self.at
     }
 
+    /// The supervisor wants this endpoint left alone until then; the last word stands.
+    pub fn hold(&mut self, endpoint: usize, until: Instant) {
+        if let Some(health) = self.endpoints.get_mut(endpoint) {
+            health.held_until = until;
+        }
+    }
+
+    /// Until when an endpoint is not to be asked, whatever else is decided.
+    pub fn held_until(&self, endpoint: usize) -> Instant {
+        self.endpoints.get(endpoint).map_or(Instant::ZERO, |health| health.held_until)
+    }
+
     /// The call was answered by the endpoint in use.
     pub fn answered(&mut self) {
-        self.endpoints[self.at] = Health::default();
+        let health = &mut self.endpoints[self.at];
+        *health = Health { held_until: health.held_until, ..Health::default() };
     }
 
     /// Attempts of this call that failed so far.
@@ -98,7 +120,8 @@ impl Retry {
         self.failures += 1;
         let others = self.given_out + 1 < self.endpoints.len();
         // With somewhere else to go, nobody waits longer than it is worth.
-        let too_long = others && error.retry_after.is_some_and(|wait| wait > RETRY_AFTER);
+        let held = self.endpoints[self.at].held_until > now + RETRY_AFTER;
+        let too_long = others && (held || error.retry_after.is_some_and(|wait| wait > RETRY_AFTER));
         if self.rounds == 0 && self.failures < ENDPOINT_ATTEMPTS && !too_long {
             let backoff = ENDPOINT_BACKOFF * 2u32.saturating_pow(self.failures - 1);
             return self.again(self.at, now, backoff, error);
@@ -143,7 +166,8 @@ impl Retry {
         let (first, longest) = ENDPOINT_REST;
         let health = &mut self.endpoints[self.at];
         let rest = first.saturating_mul(2u32.saturating_pow(health.gave_out)).min(longest);
-        *health = Health { rests_until: now + rest, gave_out: health.gave_out.saturating_add(1) };
+        health.rests_until = now + rest;
+        health.gave_out = health.gave_out.saturating_add(1);
     }
 }
 

@@ -95,6 +95,11 @@ impl<E: Events> Reader<E> {
         }
     }
 
+    /// Whether what came is a stream of events and not one JSON text.
+    pub fn is_stream(&self) -> bool {
+        matches!(self.body, Body::Stream(_))
+    }
+
     /// Whether nothing that could still come would change the outcome: the connection need not be read on.
     pub fn is_done(&self) -> bool {
         self.done || self.failed.is_some()

@@ -66,6 +66,8 @@ pub struct Run {
     pub priority: Priority,
     /// Reference of its model.
     pub model: String,
+    /// Base addresses of that model's endpoints; none where it is a playbook.
+    pub endpoints: Vec<String>,
     /// What its tokens cost.
     pub price: Option<Price>,
     /// Its child asks before each model call.

@@ -47,6 +47,7 @@ impl Core {
                 | Up::ToolRequest(_)
                 | Up::BudgetRequest(_)
                 | Up::Ack(_)
+                | Up::ModelHealth(_)
                 | Up::Turn(_)
                 | Up::Result(_)
                 | Up::Failed(_) => alive.liveness.frame(now),
@@ -79,6 +80,7 @@ impl Core {
                 self.turn_ended(node, turn, out);
             }
             Up::BudgetRequest(ask) => self.budget_requested(node, ask, out),
+            Up::ModelHealth(report) => self.model_health(node, report, out),
             Up::ToolRequest(request) => self.tool_request(node, request, out),
             Up::Result(result) => self.terminal_result(node, result, out),
             Up::Failed(failed) => self.terminal_failed(node, failed, out),
@@ -297,11 +299,13 @@ fn status_of(end: LoopEnd) -> Status {
 /// A child's fields travel as text; those that are numbers or truth values by their key are so in the log too.
 fn typed(key: &str, value: String) -> Value {
     match key {
-        "attempt" | "bytes" | "calls" | "cached" | "count" | "dropped" | "input" | "ms" | "output"
-        | "own" | "servers" | "step" | "tools" | "tries" | "wait_ms" => {
+        "attempt" | "bytes" | "calls" | "cached" | "count" | "dropped" | "folded" | "input" | "left"
+        | "ms" | "output" | "own" | "servers" | "step" | "tools" | "tries" | "wait_ms" => {
             value.parse::<u64>().map_or(Value::String(value), Value::from)
         }
-        "error" | "estimated" if value == "true" || value == "false" => Value::from(value == "true"),
+        "error" | "estimated" | "summary" if value == "true" || value == "false" => {
+            Value::from(value == "true")
+        }
         _ => Value::String(value),
     }
 }

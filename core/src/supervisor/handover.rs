@@ -61,6 +61,7 @@ impl Core {
                 .with("after_ms", after)
                 .into(),
         );
+        self.tell_throttles(node, out);
         self.tell_early(node, out);
         self.answer_started(node, out);
     }

@@ -14,6 +14,7 @@
 //! | `operator` | who calls without being a run |
 //! | `ending` | how a run ends, who is told, what ends with it |
 //! | `exit` | from the observed exit to the free pid |
+//! | `throttling` | what one child learns of a provider's limit reaches the others |
 //! | `handover` | what a process is told, from its first frame on |
 //! | `conversation` | prompts and turns |
 //! | `worker` | the process that serves them |
@@ -41,6 +42,7 @@ mod notes;
 mod operator;
 mod queue;
 mod spawn;
+mod throttling;
 mod timers;
 mod tools;
 mod view;
@@ -61,6 +63,7 @@ use crate::plan::Plan;
 use crate::rng::Rng;
 use crate::run::Run;
 use crate::snapshot::Snapshot;
+use crate::throttle::Throttles;
 use crate::time::{Instant, Now};
 use budget::BudgetQueue;
 pub use checkpoint::CheckpointError;
@@ -98,6 +101,8 @@ pub struct Core {
     touched: BTreeSet<NodeId>,
     /// What each server offers, as a worker reported it.
     offered: BTreeMap<String, Vec<String>>,
+    /// Which endpoints of models are to be left alone.
+    throttles: Throttles,
     conversation: Conversation,
     plan: Option<Plan>,
     queue: Queue,
@@ -156,6 +161,7 @@ impl Core {
             timers: Timers::default(),
             touched: BTreeSet::new(),
             offered: BTreeMap::new(),
+            throttles: Throttles::default(),
             conversation: Conversation::new(),
             plan: None,
             queue: Queue::default(),

@@ -82,6 +82,7 @@ impl Core {
             ended: None,
         };
         let servers = payload.servers.iter().map(|s| &s.name);
+        let endpoints = payload.model.dialect.remote().into_iter().flat_map(|remote| &remote.endpoints);
         let run = Run {
             record,
             parent: plan.parent,
@@ -97,6 +98,7 @@ impl Core {
             place,
             priority: plan.priority,
             model: payload.model.name.clone(),
+            endpoints: endpoints.map(|endpoint| endpoint.url.clone()).collect(),
             price: plan.price,
             asks: payload.budget.is_some(),
             asking: None,

@@ -64,6 +64,7 @@ messages! { Down:
     "pause" => Pause,
     "resume" => Resume,
     "budget_grant" => BudgetGrant,
+    "throttle" => Throttle,
 }
 
 messages! { Up:
@@ -76,6 +77,7 @@ messages! { Up:
     "tool_request" => ToolRequest,
     "budget_request" => BudgetRequest,
     "ack" => Ack,
+    "model_health" => ModelHealth,
     "turn" => Turn,
     "result" => Result,
     "failed" => Failed,

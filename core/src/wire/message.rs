@@ -36,6 +36,8 @@ pub enum Down {
     Resume(Resume),
     /// The one answer to a `budget_request`.
     BudgetGrant(BudgetGrant),
+    /// An endpoint of the model is to be left alone for a while, or no longer (S15.4).
+    Throttle(Throttle),
 }
 
 /// Child to supervisor.
@@ -59,6 +61,8 @@ pub enum Up {
     BudgetRequest(BudgetRequest),
     /// A `message` or a `steer` has been taken: it is in the history.
     Ack(Ack),
+    /// How an endpoint of the model was when it was last asked, so that other runs know (S15.4).
+    ModelHealth(ModelHealth),
     /// A warm child's turn has ended; it waits for the next message.
     Turn(Turn),
     /// Terminal: the loop ended with this.
@@ -408,6 +412,15 @@ pub struct Pause {}
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Resume {}
 
+/// See [`Down::Throttle`]. The last one about an endpoint stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Throttle {
+    /// The endpoint's base address, as the spawn frame has it.
+    pub endpoint: String,
+    /// No attempt at it begins for so long, in milliseconds; 0 when it may be asked again.
+    pub for_ms: u64,
+}
+
 /// See [`Down::ToolResult`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolResult {
@@ -581,6 +594,30 @@ pub struct ToolRequest {
 pub struct Ack {
     /// The message's or steer's.
     pub id: u64,
+}
+
+/// See [`Up::ModelHealth`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModelHealth {
+    /// The endpoint's base address, as the spawn frame has it.
+    pub endpoint: String,
+    /// How it is.
+    pub health: Health,
+    /// With [`Health::Limited`]: for how long it wants to be left alone, in milliseconds, if it said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_after_ms: Option<u64>,
+}
+
+/// How an endpoint was when it was last asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Health {
+    /// It answered a model call.
+    Answered,
+    /// It could not be reached, or gave no reply.
+    Failed,
+    /// It asked for less (429, 503, 529).
+    Limited,
 }
 
 /// See [`Up::Turn`].

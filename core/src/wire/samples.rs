@@ -103,6 +103,7 @@ pub(super) fn every_down() -> Vec<Down> {
         Down::Pause(Pause {}),
         Down::Resume(Resume {}),
         Down::BudgetGrant(BudgetGrant { id: 4, verdict: BudgetVerdict::Refused("none left".into()) }),
+        Down::Throttle(Throttle { endpoint: "https://api.example/v1".into(), for_ms: 3_000 }),
     ]
 }
 
@@ -140,6 +141,11 @@ pub(super) fn every_up() -> Vec<Up> {
         }),
         Up::BudgetRequest(BudgetRequest { id: 4, input: 900, output: 4096 }),
         Up::Ack(Ack { id: 3 }),
+        Up::ModelHealth(ModelHealth {
+            endpoint: "https://api.example/v1".into(),
+            health: Health::Limited,
+            retry_after_ms: Some(3_000),
+        }),
         Up::Turn(Turn { id: 2, outcome: TurnOutcome::Result(half()) }),
         Up::Result(half()),
         Up::Failed(Failed { kind: FailKind::Server, error: "fs is gone".into(), text: None, evidence }),

@@ -230,6 +230,7 @@ fn check_script(script: &Script) -> Result<(), String> {
             Step::Fork(what) if what.keeper_ms.is_some() || what.respawns > 0 || what.dying_ms > 0 => {
                 return Err(format!("{what:?}: only a fake machine can do this"));
             }
+            Step::Ask(_) => return Err("ask: what it waits for is by the clock".to_owned()),
             Step::Wait(_) => return Err("wait: it is by the clock; use `until`".to_owned()),
             _ => {}
         }

@@ -11,7 +11,7 @@ use agentd_core::config::{Config, Kill, Liveness, ModelChoice, Rate, SubagentLim
 use agentd_core::machine::Machine;
 use agentd_core::money::{Price, Usd};
 use agentd_core::time::{Duration, Instant, Now};
-use agentd_core::wire::message::{Dialect, Model, RunLimits};
+use agentd_core::wire::message::{Dialect, Endpoint, Model, Remote, RunLimits};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::sync::Arc;
@@ -187,7 +187,18 @@ pub(super) fn price() -> Price {
 /// The configuration that a plan's knobs mean.
 pub(crate) fn config(knobs: &Knobs) -> Config {
     let ms = Duration::from_millis;
-    let model = Model { name: "sim".into(), dialect: Dialect::Mock(Bytes::from(b"{}".as_slice())) };
+    let endpoint = |n| Endpoint { url: format!("https://{n}.example/v1"), token: None };
+    let dialect = match knobs.endpoints {
+        0 => Dialect::Mock(Bytes::from(b"{}".as_slice())),
+        endpoints => Dialect::Openai(Remote {
+            model: "sim".into(),
+            endpoints: (0..endpoints).map(endpoint).collect(),
+            headers: Default::default(),
+            timeout_ms: 60_000,
+            max_output: None,
+        }),
+    };
+    let model = Model { name: "sim".into(), dialect };
     Config {
         model: ModelChoice { price: knobs.priced.then(price), ..ModelChoice::of(model.clone()) },
         one_shot: knobs.one_shot,

@@ -4,6 +4,7 @@
 mod prompts;
 mod queue;
 mod tamper;
+mod throttles;
 mod trouble;
 mod turns;
 

@@ -16,6 +16,7 @@ mod secrets;
 mod slots;
 mod stage;
 mod supervisor_dies;
+mod throttles;
 
 use agentd_tests::kit::RunCommand;
 use agentd_tests::mcp_server::{Mode, Options};

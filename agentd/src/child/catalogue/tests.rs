@@ -40,6 +40,7 @@ fn spawn(servers: &[&str]) -> Spawn {
         own_tools: Vec::new(),
         model: Model { name: String::new(), dialect: Dialect::Mock(Bytes::default()) },
         limits: RunLimits { steps: 1, tokens: 1, deadline_ms: 1, repeats: 0, tool_result_bytes: 1 },
+        budget: None,
         log_level: "info".into(),
     }
 }

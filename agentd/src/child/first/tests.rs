@@ -29,6 +29,7 @@ fn spawn(v: [u16; 2]) -> Spawn {
         own_tools: Vec::new(),
         model: Model { name: "m".into(), dialect: Dialect::Mock(Bytes::default()) },
         limits: RunLimits { steps: 1, tokens: 1, deadline_ms: 1, repeats: 0, tool_result_bytes: 1 },
+        budget: None,
         log_level: "info".into(),
     }
 }

@@ -15,7 +15,7 @@ use agentd_core::model::{ModelError, ModelErrorKind, Reply};
 use agentd_core::preview::preview;
 use agentd_core::time::Instant;
 use std::io::Read;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
@@ -50,6 +50,12 @@ struct Shared {
     last_sign: AtomicU64,
     /// Events that meant something.
     events: AtomicU64,
+    /// When the answer's head came; 0 before.
+    headed: AtomicU64,
+    /// Its status; 0 before.
+    status: AtomicU16,
+    /// What came is a stream of events.
+    streamed: AtomicBool,
     line: Mutex<Line>,
 }
 
@@ -66,6 +72,9 @@ impl Attempt {
         let shared = Arc::new(Shared {
             last_sign: AtomicU64::new(ask.clock.now().nanos()),
             events: AtomicU64::new(0),
+            headed: AtomicU64::new(0),
+            status: AtomicU16::new(0),
+            streamed: AtomicBool::new(false),
             line: Mutex::new(Line::Idle),
         });
         let attempt = Attempt { number: ask.number, shared };
@@ -92,6 +101,21 @@ impl Attempt {
         self.shared.events.load(Ordering::Relaxed)
     }
 
+    /// When the head of an answer came, if it has.
+    pub(super) fn headed(&self) -> Option<Instant> {
+        Some(self.shared.headed.load(Ordering::Relaxed)).filter(|at| *at > 0).map(Instant::from_nanos)
+    }
+
+    /// The HTTP status of the answer, if there is one.
+    pub(super) fn status(&self) -> Option<u16> {
+        Some(self.shared.status.load(Ordering::Relaxed)).filter(|status| *status > 0)
+    }
+
+    /// Whether what came is a stream of events.
+    pub(super) fn streamed(&self) -> bool {
+        self.shared.streamed.load(Ordering::Relaxed)
+    }
+
     /// Ends it, whatever it is doing.
     pub(super) fn shut(&self) {
         let mut line = self.shared.line.lock().unwrap_or_else(PoisonError::into_inner);
@@ -107,6 +131,8 @@ impl Attempt {
         self.open(agent.clone())?;
         let response = agent.run(request).map_err(dial::failure)?;
         self.sign(ask.clock, 0);
+        self.shared.headed.store(self.last_sign().nanos().max(1), Ordering::Relaxed);
+        self.shared.status.store(response.status().as_u16(), Ordering::Relaxed);
         match response.status().as_u16() {
             200..=299 => self.read(response, ask.reader, ask.clock),
             status => Err(refused(status, response)),
@@ -150,6 +176,7 @@ impl Attempt {
                 Err(error) => return Err(dial::broken(&error)),
             }
         }
+        self.shared.streamed.store(reader.is_stream(), Ordering::Relaxed);
         reader.finish()
     }
 

@@ -2,8 +2,8 @@
 //!
 //! Refuses plain http anywhere but on this machine, and redirects, which would take the credential along.
 
+use agentd_core::address::is_loopback;
 use agentd_core::limits::{MODEL_CONNECT, MODEL_RESOLVE};
-use agentd_core::model::http::is_loopback;
 use agentd_core::model::{ModelError, ModelErrorKind};
 use agentd_core::preview::preview;
 use std::error::Error as _;

@@ -7,6 +7,7 @@
 mod attempt;
 mod dial;
 mod mock;
+pub(crate) mod probe;
 mod remote;
 mod secrets;
 
@@ -15,7 +16,7 @@ use super::inbox::{self, Inbox};
 use agentd_core::model::api::Api;
 use agentd_core::model::mock::Playbook;
 use agentd_core::model::{ModelError, ModelRequest, Reply};
-use agentd_core::wire::message::{Dialect, FailKind, Model, Spawn};
+use agentd_core::wire::message::{Dialect, FailKind, Model, Spawn, Throttle};
 use std::sync::mpsc::{Sender, channel};
 
 /// What the thread is told.
@@ -32,6 +33,8 @@ pub(super) enum Order {
         /// The loop's number of it.
         call: u64,
     },
+    /// An endpoint is to be left alone, or no longer: what other runs learned of it.
+    Throttle(Throttle),
     /// An attempt's own thread: it has ended.
     Ended {
         /// The attempt's number.

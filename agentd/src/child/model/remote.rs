@@ -9,12 +9,12 @@ use super::dial::Trust;
 use super::{Inbox, Order, secrets};
 use crate::child::clock::Clock;
 use crate::child::inbox;
+use agentd_core::address::host;
 use agentd_core::model::api::Api;
-use agentd_core::model::http::host;
 use agentd_core::model::retry::{Next, Retry};
 use agentd_core::model::{ModelError, ModelErrorKind, ModelRequest, Reply};
 use agentd_core::time::{Duration, Instant};
-use agentd_core::wire::message::{Event, Mode, Remote};
+use agentd_core::wire::message::{Event, Health, Mode, ModelHealth, Remote, Throttle};
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
@@ -60,7 +60,14 @@ impl Connection {
     pub(super) fn run(&mut self) {
         while let Ok(order) = self.line.orders.recv() {
             // What is to be abandoned here has been answered already, and attempts that end have been given up.
-            let Order::Call { call, request } = order else { continue };
+            let (call, request) = match order {
+                Order::Call { call, request } => (call, request),
+                Order::Throttle(throttle) => {
+                    self.hold(&throttle);
+                    continue;
+                }
+                Order::Abandon { .. } | Order::Ended { .. } => continue,
+            };
             if let Ok(reply) = self.call(call, &request) {
                 // Without a receiver the process is ending.
                 let _ended = self.line.inbox.send(Inbox::Model { call, reply });
@@ -71,14 +78,24 @@ impl Connection {
     fn call(&mut self, call: u64, request: &ModelRequest) -> Result<Result<Reply, ModelError>, Abandoned> {
         let mut endpoint = self.retry.begin(self.line.clock.now());
         let mut said = BTreeMap::new();
+        self.wait(call, endpoint, Instant::ZERO)?;
         loop {
             let error = match self.attempt(call, endpoint, request)? {
                 Ok(reply) => {
                     self.retry.answered();
+                    self.report(endpoint, Health::Answered, None);
                     return Ok(Ok(reply));
                 }
                 Err(error) => error,
             };
+            match error.kind {
+                ModelErrorKind::Overloaded => self.report(endpoint, Health::Limited, error.retry_after),
+                ModelErrorKind::Unreachable | ModelErrorKind::Malformed => {
+                    self.report(endpoint, Health::Failed, None);
+                }
+                // What it does not accept of this run says nothing to the others.
+                ModelErrorKind::Rejected | ModelErrorKind::Credential | ModelErrorKind::TooLong => {}
+            }
             if self.api.learn(&error) {
                 self.note(endpoint, endpoint, &error, Duration::ZERO);
                 continue;
@@ -90,7 +107,7 @@ impl Connection {
                 Next::GiveUp => return Ok(Err(self.failed(&said, error))),
                 Next::Again { endpoint: next, at } => {
                     self.note(endpoint, next, &error, at.since(now));
-                    self.wait(call, at)?;
+                    self.wait(call, next, at)?;
                     endpoint = next;
                 }
             }
@@ -136,7 +153,7 @@ impl Connection {
 
     /// What comes of the attempt; `None` when `until` is reached first.
     fn next(
-        &self,
+        &mut self,
         call: u64,
         until: Instant,
         attempt: &Attempt,
@@ -150,6 +167,8 @@ impl Connection {
                     attempt.shut();
                     return Err(Abandoned);
                 }
+                // The attempt goes on; the next one will wait.
+                Ok(Order::Throttle(throttle)) => self.hold(&throttle),
                 // Of earlier calls and attempts; a second call at a time is never asked for.
                 Ok(Order::Ended { .. } | Order::Abandon { .. } | Order::Call { .. }) => {}
                 Err(RecvTimeoutError::Timeout) => return Ok(None),
@@ -158,24 +177,48 @@ impl Connection {
         }
     }
 
-    /// Waits until `at`, and tells the loop for what.
-    fn wait(&self, call: u64, at: Instant) -> Result<(), Abandoned> {
-        let wait = self.line.clock.until(at);
-        if wait.is_zero() {
-            return Ok(());
-        }
-        let until_ms = wall_ms().saturating_add(u64::try_from(wait.as_millis()).unwrap_or(u64::MAX));
-        self.tell(Inbox::ModelWaits { call, until_ms: Some(until_ms) });
+    /// Waits until `at`, and until the endpoint may be asked; tells the loop for what.
+    fn wait(&mut self, call: u64, endpoint: usize, at: Instant) -> Result<(), Abandoned> {
+        let mut told = None;
         loop {
-            match self.line.orders.recv_timeout(self.line.clock.until(at)) {
+            let until = at.max(self.retry.held_until(endpoint));
+            let left = self.line.clock.until(until);
+            if left.is_zero() {
+                break;
+            }
+            if told != Some(until) {
+                let until_ms = wall_ms().saturating_add(u64::try_from(left.as_millis()).unwrap_or(u64::MAX));
+                self.tell(Inbox::ModelWaits { call, until_ms: Some(until_ms) });
+                told = Some(until);
+            }
+            match self.line.orders.recv_timeout(left) {
                 Ok(Order::Abandon { call: abandoned }) if abandoned == call => return Err(Abandoned),
+                Ok(Order::Throttle(throttle)) => self.hold(&throttle),
                 Ok(Order::Ended { .. } | Order::Abandon { .. } | Order::Call { .. }) => {}
-                Err(RecvTimeoutError::Timeout) => break,
+                Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Err(Abandoned),
             }
         }
-        self.tell(Inbox::ModelWaits { call, until_ms: None });
+        if told.is_some() {
+            self.tell(Inbox::ModelWaits { call, until_ms: None });
+        }
         Ok(())
+    }
+
+    /// What the supervisor says of an endpoint.
+    fn hold(&mut self, throttle: &Throttle) {
+        let until = self.line.clock.now() + Duration::from_millis(throttle.for_ms);
+        let endpoints = self.remote.endpoints.iter().enumerate();
+        for (index, _) in endpoints.filter(|(_, endpoint)| endpoint.url == throttle.endpoint) {
+            self.retry.hold(index, until);
+        }
+    }
+
+    /// Tells the supervisor how an endpoint is, for the other runs.
+    fn report(&self, endpoint: usize, health: Health, retry_after: Option<Duration>) {
+        let endpoint = self.remote.endpoints[endpoint].url.clone();
+        let retry_after_ms = retry_after.map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX));
+        self.tell(Inbox::ModelHealth(ModelHealth { endpoint, health, retry_after_ms }));
     }
 
     /// The error of a call that is given up: what each endpoint said last, and how often it was tried.

@@ -5,7 +5,7 @@ use crate::agent::finish::{Verdict, verdict};
 use crate::agent::{Output, answer, log, prompt};
 use crate::json::preview;
 use crate::limits::PREVIEW_BYTES;
-use crate::model::{ModelError, Reply};
+use crate::model::{ModelError, ModelErrorKind, Reply};
 use crate::time::Instant;
 use crate::wire::Up;
 use crate::wire::message::{FailKind, LoopEnd};
@@ -18,6 +18,9 @@ impl Loop {
         reply: Result<Reply, ModelError>,
         out: &mut Vec<Output>,
     ) -> Phase {
+        if let Some(before) = thought.condenses {
+            return self.condensed(now, thought, before, reply, out);
+        }
         let took = now.since(thought.began);
         let reply = match reply {
             Ok(reply) => reply,
@@ -26,13 +29,14 @@ impl Loop {
                 if self.budget.is_overdue(now) {
                     return self.out_of_time(out);
                 }
-                return self.fail(
-                    FailKind::Model,
-                    format!("model {}: {error}", self.called(thought.degraded)),
-                    out,
-                );
+                if error.kind == ModelErrorKind::TooLong {
+                    return self.too_long(now, &error, out);
+                }
+                let model = self.called(thought.degraded);
+                return self.fail(FailKind::Model, format!("model {model}: {error}"), out);
             }
         };
+        self.turn.compacted = false;
         let usage = self.budget.charge(&self.called(thought.degraded).to_owned(), thought.sent, &reply);
         out.push(log::model_answered(self.budget.steps, took, &reply, &usage));
         out.push(Output::Emit(Up::Usage(usage)));

@@ -1,7 +1,7 @@
 //! Asking before a model call is made (S15.6): the worst case in tokens goes to the supervisor, which holds it against the
 //! budgets and says with which model the call is made, or why it is not.
 
-use super::{Asking, Loop, Phase};
+use super::{Asking, Loop, Phase, Wanted};
 use crate::agent::Output;
 use crate::limits::MODEL_OUTPUT;
 use crate::time::Instant;
@@ -36,8 +36,15 @@ fn max_output(model: &Model) -> u64 {
 }
 
 impl Loop {
-    pub(super) fn ask(&self, output: u64, asking: Asking, out: &mut Vec<Output>) -> Phase {
-        let input = self.budget.most_input(self.sent(asking.last), self.history.messages().len());
+    /// Asks for a call whose request has so many bytes and messages.
+    pub(super) fn ask(
+        &self,
+        output: u64,
+        asking: Asking,
+        (bytes, messages): (usize, usize),
+        out: &mut Vec<Output>,
+    ) -> Phase {
+        let input = self.budget.most_input(bytes, messages);
         out.push(Output::Emit(Up::BudgetRequest(BudgetRequest { id: asking.call, input, output })));
         Phase::Asking(asking)
     }
@@ -49,12 +56,15 @@ impl Loop {
         verdict: BudgetVerdict,
         out: &mut Vec<Output>,
     ) -> Phase {
-        let Asking { call, last } = asking;
-        match verdict {
-            BudgetVerdict::Own => self.think(now, call, last, false, out),
-            BudgetVerdict::Degraded => self.think(now, call, last, true, out),
-            BudgetVerdict::Refused(why) => self.finish(LoopEnd::ExhaustedTokens, Some(why), out),
-            BudgetVerdict::Failed(why) => self.fail(FailKind::Budget, why, out),
+        let degraded = match verdict {
+            BudgetVerdict::Own => false,
+            BudgetVerdict::Degraded => true,
+            BudgetVerdict::Refused(why) => return self.finish(LoopEnd::ExhaustedTokens, Some(why), out),
+            BudgetVerdict::Failed(why) => return self.fail(FailKind::Budget, why, out),
+        };
+        match asking.what {
+            Wanted::Next { last } => self.think(now, asking.call, last, degraded, out),
+            Wanted::Summary { before } => self.condense(now, asking.call, before, degraded, out),
         }
     }
 

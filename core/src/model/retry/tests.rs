@@ -114,3 +114,46 @@ fn an_endpoint_that_gave_out_rests_while_another_serves() {
     retry.answered();
     assert_eq!(retry.begin(later + Duration::from_secs(10)), 0, "an answer makes it well");
 }
+
+#[test]
+fn an_endpoint_that_is_held_is_passed_over_and_when_all_are_the_soonest_is_waited_for() {
+    let (now, later) = (Instant::from_millis(1_000), Instant::from_millis(9_000));
+    let mut retry = Retry::new(3, false, 1);
+    retry.hold(0, later);
+    assert_eq!((retry.begin(now), retry.held_until(1)), (1, Instant::ZERO));
+    retry.answered();
+    retry.hold(1, Instant::from_millis(5_000));
+    retry.hold(2, later);
+    assert_eq!((retry.begin(now), retry.held_until(1)), (1, Instant::from_millis(5_000)));
+    assert_eq!(retry.begin(Instant::from_millis(5_000)), 1, "held no longer");
+    retry.hold(0, now);
+    assert_eq!(retry.begin(now), 0, "the last word stands");
+    retry.hold(7, later);
+    assert_eq!(retry.held_until(7), Instant::ZERO, "there is no such endpoint");
+}
+
+#[test]
+fn a_hold_outlasts_an_answer_and_a_rest_comes_after_it() {
+    let now = Instant::from_millis(1_000);
+    let mut retry = Retry::new(2, false, 1);
+    retry.begin(now);
+    retry.hold(0, Instant::from_millis(4_000));
+    retry.answered();
+    assert_eq!(retry.begin(now), 1);
+    let down = error(ModelErrorKind::Unreachable);
+    for _ in 0..ENDPOINT_ATTEMPTS {
+        retry.after(&down, now);
+    }
+    assert_eq!(retry.begin(now), 1, "one that only rests is asked before one that is held");
+    assert_eq!(retry.begin(Instant::from_millis(4_000)), 0);
+}
+
+#[test]
+fn an_endpoint_that_is_held_for_long_gives_the_next_one_its_turn() {
+    let now = Instant::from_millis(1_000);
+    let mut retry = Retry::new(2, false, 1);
+    retry.begin(now);
+    retry.hold(0, now + RETRY_AFTER + Duration::from_secs(1));
+    let next = retry.after(&error(ModelErrorKind::Unreachable), now);
+    assert_eq!(next, Next::Again { endpoint: 1, at: now });
+}

@@ -13,6 +13,7 @@ mod models;
 mod operator;
 mod queue;
 mod sums;
+mod throttling;
 mod turns;
 mod waits;
 mod warm;

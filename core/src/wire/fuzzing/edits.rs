@@ -24,7 +24,7 @@ const EDITS: usize = 64;
 const PLACES: usize = 2_000;
 
 /// Names that the samples do not have: variants, mostly.
-const NAMES: [&str; 21] = [
+const NAMES: [&str; 22] = [
     "worker",
     "async",
     "detached",
@@ -37,6 +37,7 @@ const NAMES: [&str; 21] = [
     "model",
     "supervisor",
     "throttled",
+    "limited",
     "message",
     "paused",
     "closing",

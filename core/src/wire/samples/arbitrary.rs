@@ -141,6 +141,7 @@ pub(in crate::wire) fn any_down() -> impl Strategy<Value = Down> {
         Just(Down::Pause(Pause {})),
         Just(Down::Resume(Resume {})),
         (number(), any_verdict()).prop_map(|(id, verdict)| Down::BudgetGrant(BudgetGrant { id, verdict })),
+        (text(), number()).prop_map(|(endpoint, for_ms)| Down::Throttle(Throttle { endpoint, for_ms })),
         (number(), any::<bool>(), blob()).prop_map(|(id, error, value)| Down::ToolResult(ToolResult {
             id,
             error,
@@ -214,6 +215,15 @@ fn any_failed() -> impl Strategy<Value = Failed> {
         .prop_map(|(kind, error, text, evidence)| Failed { kind, error, text, evidence })
 }
 
+fn any_health() -> impl Strategy<Value = ModelHealth> {
+    let health = prop_oneof![Just(Health::Answered), Just(Health::Failed), Just(Health::Limited)];
+    (text(), health, option::of(number())).prop_map(|(endpoint, health, retry_after_ms)| ModelHealth {
+        endpoint,
+        health,
+        retry_after_ms,
+    })
+}
+
 /// Any message of a child.
 pub(in crate::wire) fn any_up() -> impl Strategy<Value = Up> {
     let usage = (number(), number(), number(), any::<bool>(), text());
@@ -231,6 +241,7 @@ pub(in crate::wire) fn any_up() -> impl Strategy<Value = Up> {
             Up::ToolRequest(ToolRequest { id, call_id, name, args: Json(args) })
         }),
         number().prop_map(|id| Up::Ack(Ack { id })),
+        any_health().prop_map(Up::ModelHealth),
         (number(), any_result()).prop_map(|(id, r)| Up::Turn(Turn { id, outcome: TurnOutcome::Result(r) })),
         (number(), any_failed()).prop_map(|(id, f)| Up::Turn(Turn { id, outcome: TurnOutcome::Failed(f) })),
         any_result().prop_map(Up::Result),

@@ -24,6 +24,7 @@ pub(super) fn down_value(down: &Down) -> Value {
         Down::Pause(x) => json!({ "pause": x }),
         Down::Resume(x) => json!({ "resume": x }),
         Down::BudgetGrant(x) => json!({ "budget_grant": x }),
+        Down::Throttle(x) => json!({ "throttle": x }),
     }
 }
 
@@ -41,6 +42,7 @@ pub(super) fn up_value(up: &Up) -> Value {
         }
         Up::BudgetRequest(x) => json!({ "budget_request": x }),
         Up::Ack(x) => json!({ "ack": x }),
+        Up::ModelHealth(x) => json!({ "model_health": x }),
         Up::Turn(x) => json!({ "turn": x }),
         Up::Result(x) => json!({ "result": x }),
         Up::Failed(x) => json!({ "failed": x }),

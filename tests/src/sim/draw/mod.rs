@@ -40,7 +40,12 @@ fn plan_by(mut rng: Choices, seed: u64) -> Plan {
     let prompts_ms = d.prompts(&knobs);
     let faults = d.faults(temper, &knobs, prompts_ms.len() as u64);
     let heal_ms = d.one_in(4).then(|| d.pick(&[20, 400, 3_000, 20_000]));
-    Plan { seed, knobs, scripts, prompts_ms, faults, heal_ms }
+    let mut plan = Plan { seed, knobs, scripts, prompts_ms, faults, heal_ms };
+    // Last, so that a plan is otherwise what it was before there were providers.
+    if d.rng.below(3) == 1 {
+        d.providers(&mut plan);
+    }
+    plan
 }
 
 struct Draw {
@@ -122,6 +127,7 @@ impl Draw {
                 (true, false) => self.pick(&[61, 400, 65_536]),
             },
             turn_ms,
+            endpoints: 0,
             priced: self.one_in(2),
             parent_death: true,
             jitter_ms: self.pick(&[0, 1, 1, 10, 40]),

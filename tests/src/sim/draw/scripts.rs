@@ -3,8 +3,8 @@
 use super::Draw;
 use super::swarm::Trouble;
 use crate::sim::plan::{
-    Answer, Flaw, ItemStatus, Knobs, Mode, Nature, Offspring, OnCancel, OnTerm, OnTurnCancel, Rank,
-    Readiness, Rubbish, Script, Step, TurnEnd,
+    Answer, Flaw, ItemStatus, Knobs, Mode, Nature, Offspring, OnCancel, OnTerm, OnTurnCancel, Plan, Provider,
+    Rank, Readiness, Rubbish, Script, Step, TurnEnd,
 };
 
 impl Draw {
@@ -106,6 +106,25 @@ impl Draw {
             Nature::default()
         };
         Script { nature, steps, turns, between }
+    }
+
+    /// A model behind endpoints, and calls of it in between everything else.
+    pub(super) fn providers(&mut self, plan: &mut Plan) {
+        plan.knobs.endpoints = 1 + self.rng.below(2) as u32;
+        for script in &mut plan.scripts {
+            for steps in [&mut script.steps].into_iter().chain(&mut script.turns) {
+                for _ in 0..self.rng.below(5) {
+                    let says = match self.rng.below(6) {
+                        0 => Provider::Answers,
+                        1 | 2 => Provider::Fails,
+                        3 => Provider::Limits,
+                        _ => Provider::LimitsFor(self.pick(&[0, 1, 800, 3_000, 40_000, u64::MAX])),
+                    };
+                    let at = self.rng.below(steps.len() as u64 + 1) as usize;
+                    steps.insert(at, Step::Ask(says));
+                }
+            }
+        }
     }
 
     /// Runs below this one, and time in which they are there together.

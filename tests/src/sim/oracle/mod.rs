@@ -14,6 +14,7 @@
 //! | `shown` | a snapshot lists exactly the runs that are not over |
 //! | `permits` | limits are never passed, and refuse only who is over them |
 //! | `usage` | tokens and money are those that were reported, and a subtree's sum is the sum |
+//! | `throttle` | what one run learns of a provider's limit reaches the others, and all go on after it |
 //! | `plan` | a plan's items are what calls and the ends of runs made of them |
 //! | `rest` | once nothing goes wrong any more all comes to rest; nothing outlives a daemon that was killed |
 //! | `bounds` | how long anything may take; signals have a reason; timers move; rest comes |
@@ -30,6 +31,7 @@ mod queue;
 mod records;
 mod rest;
 mod shown;
+mod throttle;
 mod turns;
 mod usage;
 
@@ -193,6 +195,9 @@ impl Oracles {
 
     fn said(&mut self, now: Instant, node: NodeId, down: &Down) -> Verdict {
         turns::judge_down(&mut self.facts, now, node, down)?;
+        if let Down::Throttle(throttle) = down {
+            throttle::judge(&mut self.facts, now, node, throttle)?;
+        }
         let Down::ToolResult(answer) = down else { return Ok(()) };
         answers::judge(&mut self.facts, now, node, answer)?;
         self.permits.answered(&self.facts, now, node, answer)
@@ -207,7 +212,8 @@ impl Oracles {
             .bounds
             .turned(now, was_tick, next)
             .and_then(|()| turns::judge_settled(&mut self.facts, now))
-            .and_then(|()| answers::judge_settled(&mut self.facts));
+            .and_then(|()| answers::judge_settled(&mut self.facts))
+            .and_then(|()| throttle::judge_settled(&mut self.facts, now));
         self.check(now, verdict);
     }
 

@@ -53,7 +53,7 @@ pub(super) fn judge_down(facts: &mut Facts, now: Instant, node: NodeId, down: &D
             })
         }
         Down::Spawn(_) | Down::Ping(_) | Down::ToolResult(_) => Ok(()),
-        Down::Pause(_) | Down::Resume(_) | Down::BudgetGrant(_) => Ok(()),
+        Down::Pause(_) | Down::Resume(_) | Down::BudgetGrant(_) | Down::Throttle(_) => Ok(()),
     }
 }
 

@@ -59,6 +59,8 @@ pub struct Knobs {
     /// The driver looks around only so often, and then hands over all it has learned at once, in any order that
     /// keeps each node's own; 0 is at once.
     pub turn_ms: u64,
+    /// How many endpoints the model has; 0 is a playbook.
+    pub endpoints: u32,
     /// The model's tokens have a price.
     pub priced: bool,
     /// Children have the parent-death signal, as the spawner sets it. A machine without it is for tests of the rules.
@@ -106,6 +108,7 @@ impl Default for Knobs {
             read: 65_536,
             write: 65_536,
             turn_ms: 0,
+            endpoints: 0,
             priced: false,
             parent_death: true,
             jitter_ms: 1,

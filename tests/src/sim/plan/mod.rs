@@ -8,7 +8,7 @@ mod step;
 
 pub use fault::{Fault, Interrupt, Order};
 pub use knobs::Knobs;
-pub use step::{Answer, Flaw, ItemStatus, Mode, Offspring, Rank, Rubbish, Step, TurnEnd};
+pub use step::{Answer, Flaw, ItemStatus, Mode, Offspring, Provider, Rank, Rubbish, Step, TurnEnd};
 
 use agentd_core::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};

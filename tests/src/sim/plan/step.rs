@@ -92,6 +92,8 @@ pub enum Step {
     Overview,
     /// Says that a model call is in flight, and what it has sent; the next progress may tell what it used.
     Think,
+    /// Asks its model, at an endpoint that may be asked: waits for one, and says what came of it.
+    Ask(Provider),
     /// Calls a tool the supervisor does not have.
     Nonsense,
     /// Waits until every call is answered.
@@ -160,6 +162,7 @@ impl Step {
             | Step::ShowPlan
             | Step::Overview
             | Step::Think
+            | Step::Ask(_)
             | Step::Nonsense
             | Step::Collect
             | Step::Mutter(_)
@@ -174,6 +177,20 @@ impl Step {
 
 fn at_once() -> Option<u64> {
     Some(0)
+}
+
+/// What comes of asking a model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Provider {
+    /// An answer.
+    Answers,
+    /// No answer.
+    Fails,
+    /// It asks for less, and does not say for how long.
+    Limits,
+    /// It asks to be left alone for so many milliseconds.
+    LimitsFor(u64),
 }
 
 /// How a turn of a warm process ends.

@@ -1,6 +1,7 @@
 //! A fake child: speaks the real control protocol through the real codec and follows its script. It knows nothing of
 //! the supervisor but frames, as a real one. The world lends it a pipe each way and carries out its deeds.
 
+mod asking;
 mod speak;
 mod turns;
 
@@ -11,6 +12,7 @@ use agentd_core::event::Exit;
 use agentd_core::time::{Duration, Instant};
 use agentd_core::wire::message::{LoopEnd, Mode, Spawn, State, ToolResult, WaitingOn};
 use agentd_core::wire::{Decoded, Down, DownDecoder, Encoder, Up};
+use asking::Endpoints;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use turns::Turns;
@@ -69,6 +71,7 @@ pub(crate) struct Program {
     used: u64,
     ended: bool,
     turns: Turns,
+    endpoints: Endpoints,
     /// It takes no step until it may go on.
     paused: bool,
     /// It began when nothing went wrong any more.
@@ -104,6 +107,7 @@ impl Program {
             used: 0,
             ended: false,
             turns: Turns::default(),
+            endpoints: Endpoints::default(),
             paused: false,
             is_well: false,
             decoder: DownDecoder::new(),
@@ -264,6 +268,7 @@ impl Program {
             Down::Resume(_) => self.paused = false,
             // No plan has a budget yet, so nobody asks.
             Down::BudgetGrant(_) => self.complain("a grant that it did not ask for".into()),
+            Down::Throttle(throttle) => self.throttled(now, &throttle),
         }
     }
 
@@ -275,6 +280,7 @@ impl Program {
         self.is_well = self.plan.is_healed(now);
         self.token = token;
         self.turns = Turns::begun(spawn.mode == Mode::Warm);
+        self.endpoints = Endpoints::of(spawn);
         self.phase = match self.nature().ready {
             Readiness::After(ms) => Phase::Starting(Some(now + Duration::from_millis(ms))),
             Readiness::Never => Phase::Starting(None),
@@ -304,6 +310,7 @@ impl Program {
             return true;
         }
         self.asleep = None;
+        self.endpoints.asking = false;
         self.collecting = self.collecting && !self.open.is_empty();
         if self.gate.as_ref().is_some_and(|gate| self.open_gates.contains(gate)) {
             self.gate = None;
@@ -359,6 +366,7 @@ impl Program {
             Step::ShowPlan => self.ask_about("plan.get", at, serde_json::json!({})),
             Step::Overview => self.ask_about("status", at, serde_json::json!({})),
             Step::Think => self.think(),
+            Step::Ask(says) => self.ask_model(now, says),
             Step::Nonsense => self.ask_about("subagent.clone", at, serde_json::json!({})),
             Step::Collect => {
                 self.collecting = true;

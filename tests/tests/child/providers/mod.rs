@@ -3,9 +3,12 @@
 mod answers;
 mod budgets;
 mod cells;
+mod matrix;
 mod refusals;
 mod streams;
+mod throttles;
 mod tls;
+mod windows;
 
 use crate::rig::{FAKE, Rig, Run};
 use agentd_core::wire::Up;

@@ -65,6 +65,7 @@ impl Facts {
         self.spent.entry(id).or_insert_with(|| Spent::new(priced)).heard(up);
         match up {
             Up::Turn(turn) => self.turn_told(now, id, turn),
+            Up::ModelHealth(report) => self.throttles.reported(now, report),
             Up::Ack(ack) => {
                 self.prompts.note_taken(id, ack.id);
                 if let Some(run) = self.run_of_mut(id) {

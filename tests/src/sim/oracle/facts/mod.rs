@@ -16,6 +16,7 @@ pub(super) use run::{Intent, Run};
 pub(super) use spent::Spent;
 pub(super) use talk::{Message, Talk, TurnSeen};
 
+use super::throttle::Throttles;
 use super::usage;
 use crate::sim::plan::Plan;
 use agentd_core::action::Action;
@@ -73,6 +74,8 @@ pub(super) struct Facts {
     /// Kills and retirements that were asked for, and when.
     asks: Vec<(Ask, Instant)>,
     pub(super) prompts: Prompts,
+    /// What is known of the model's endpoints, and who was told.
+    pub(super) throttles: Throttles,
     /// What each `Persist` was of, and whether it was terminal.
     persists: BTreeMap<u64, (RunId, bool)>,
     pub(super) last_seq: Option<u64>,
@@ -100,6 +103,7 @@ impl Facts {
             interrupts: Vec::new(),
             asks: Vec::new(),
             prompts: Prompts::default(),
+            throttles: Throttles::default(),
             persists: BTreeMap::new(),
             last_seq: None,
             heard_from: None,

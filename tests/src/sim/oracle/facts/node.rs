@@ -183,6 +183,7 @@ impl Node {
             | Up::Tools(_)
             | Up::BudgetRequest(_)
             | Up::Ack(_)
+            | Up::ModelHealth(_)
             | Up::Turn(_) => {}
         }
         None

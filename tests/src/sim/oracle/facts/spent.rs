@@ -40,7 +40,7 @@ impl Spent {
             Up::Usage(usage) => self.used(usage),
             Up::Turn(_) | Up::Result(_) | Up::Failed(_) => self.in_flight = None,
             Up::Ready(_) | Up::Pong(_) | Up::Event(_) | Up::Tools(_) => {}
-            Up::ToolRequest(_) | Up::BudgetRequest(_) | Up::Ack(_) => {}
+            Up::ToolRequest(_) | Up::BudgetRequest(_) | Up::Ack(_) | Up::ModelHealth(_) => {}
         }
     }
 

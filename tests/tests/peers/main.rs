@@ -1,7 +1,10 @@
-//! Servers that nobody here wrote, started as their users start them: through npx, under a keeper, in a subagent.
+//! Servers that nobody here wrote, started as their users start them: MCP servers through npx, under a keeper, in a
+//! subagent; and a server of models (`models`).
 //!
 //! Needs Node and `npm ci` in `tests/peers/npm`; `.ci/run` does both. Without them these tests fail, they do not skip:
 //! build them with `--features peers` only where they can run.
+
+mod models;
 
 use agentd_tests::kit::{Rule, RunCommand, call, playbook};
 use serde_json::{Value, json};
