@@ -195,6 +195,7 @@ impl<'t> Script<'t> {
                 repeats: 5,
                 tool_result_bytes: self.result_bytes,
             },
+            budget: None,
             log_level: "info".to_owned(),
         }
     }
