@@ -82,7 +82,9 @@ fn each_answer_to_exhaustion_is_its_own() {
             match policy {
                 // The other half of an hour's budget is not for its first minute.
                 OnExhausted::Slow => Decision::Wait { until: Some(Wall(2 * HOUR)) },
-                _ => Decision::Granted(Tariff::Own),
+                OnExhausted::Wait | OnExhausted::Degrade | OnExhausted::Refuse | OnExhausted::Fail => {
+                    Decision::Granted(Tariff::Own)
+                }
             }
         );
     }

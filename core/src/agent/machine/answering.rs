@@ -37,7 +37,8 @@ impl Loop {
             }
         };
         self.turn.compacted = false;
-        let usage = self.budget.charge(&self.called(thought.degraded).to_owned(), thought.sent, &reply);
+        let model = self.called(thought.degraded).to_owned();
+        let usage = self.budget.charge(&model, thought.sent, &reply);
         out.push(log::model_answered(self.budget.steps, took, &reply, &usage));
         out.push(Output::Emit(Up::Usage(usage)));
         let said = reply.text.as_ref().filter(|text| !text.trim().is_empty()).cloned();

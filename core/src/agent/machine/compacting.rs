@@ -91,8 +91,8 @@ impl Loop {
         let took = now.since(thought.began);
         let summary = match reply {
             Ok(reply) => {
-                let usage =
-                    self.budget.charge(&self.called(thought.degraded).to_owned(), thought.sent, &reply);
+                let model = self.called(thought.degraded).to_owned();
+                let usage = self.budget.charge(&model, thought.sent, &reply);
                 out.push(log::model_answered(self.budget.steps, took, &reply, &usage));
                 out.push(Output::Emit(Up::Usage(usage)));
                 reply.text.filter(|text| !text.trim().is_empty())

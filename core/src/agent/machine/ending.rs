@@ -64,8 +64,8 @@ impl Loop {
                 out.push(log::model_abandoned(self.budget.steps, now.since(thought.began), why));
                 // What a provider has turned away so far costs nothing.
                 if !thought.held_up {
-                    let usage =
-                        self.budget.charge_cut(&self.called(thought.degraded).to_owned(), thought.sent);
+                    let model = self.called(thought.degraded).to_owned();
+                    let usage = self.budget.charge_cut(&model, thought.sent);
                     out.push(Output::Emit(Up::Usage(usage)));
                 }
             }

@@ -24,9 +24,9 @@ fn asks(desk: &mut Desk, node: NodeId, id: u64, tokens: u64) -> Option<BudgetVer
 }
 
 fn granted(desk: &mut Desk, node: NodeId, id: u64) -> Option<BudgetVerdict> {
-    desk.child(node).heard.iter().rev().find_map(|down| match down {
-        Down::BudgetGrant(BudgetGrant { id: of, verdict }) if *of == id => Some(verdict.clone()),
-        _ => None,
+    desk.child(node).heard.iter().rev().find_map(|down| {
+        let Down::BudgetGrant(BudgetGrant { id: of, verdict }) = down else { return None };
+        (*of == id).then(|| verdict.clone())
     })
 }
 
