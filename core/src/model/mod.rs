@@ -16,7 +16,6 @@ pub mod names;
 pub mod openai;
 pub mod refusal;
 pub mod retry;
-pub mod sse;
 pub mod stream;
 
 pub use names::WireNames;

@@ -6,4 +6,5 @@ mod forest;
 mod journal;
 mod keys;
 mod place;
+mod probe;
 mod shows;

@@ -6,6 +6,7 @@ mod answers;
 mod drain;
 mod failures;
 mod grants;
+mod http;
 mod kills;
 mod liveness;
 mod parallel;
