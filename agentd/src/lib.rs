@@ -10,6 +10,7 @@ pub mod embed;
 pub mod environment;
 pub mod files;
 mod fork;
+mod http;
 pub mod journal;
 pub mod keeper;
 pub mod log;

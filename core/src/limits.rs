@@ -51,6 +51,9 @@ pub const SSE_LINE_BYTES: usize = 4 * 1024 * 1024;
 /// Bytes of one event of a provider's stream, over all its lines; a longer one fails the model call.
 pub const SSE_EVENT_BYTES: usize = 4 * 1024 * 1024;
 
+/// Bytes of an event's `id` that are kept to take a stream up again; a longer one counts as none.
+pub const SSE_ID_BYTES: usize = 1024;
+
 /// Bytes that one reply of a model may hold in text and calls, and that a reply in one piece may have; a longer one
 /// fails the model call.
 pub const REPLY_BYTES: usize = 6 * 1024 * 1024;
@@ -159,7 +162,8 @@ pub const TITLE_CHARS: usize = 120;
 /// Bytes of a preview inside an error; the rest is cut and marked.
 pub const PREVIEW_BYTES: usize = 200;
 
-/// Bytes of one line from a stdio server; a longer one closes that server (S14.5).
+/// Bytes of one message from a server. A longer line closes a stdio server, for what follows cannot be told apart; a
+/// longer answer over HTTP fails that exchange alone (S14.5).
 pub const MCP_LINE_BYTES: usize = 8 * 1024 * 1024;
 
 /// Tool calls open at one server; one more is answered with an error at once.
@@ -207,6 +211,50 @@ pub const MCP_MESSAGES_PER_SECOND: u32 = 16;
 
 /// Progress of one call is reported at most this often.
 pub const MCP_PROGRESS_EVERY: Duration = Duration::from_secs(1);
+
+/// How long a server may be silent on `server/discover`, over pipes and over HTTP, before it is taken for one that wants
+/// `initialize`.
+pub const MCP_DISCOVER_WAIT: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(10));
+
+/// How often progress may put off one call's time limit: to this many times the limit since it began, and no further.
+pub const MCP_PROGRESS_STRETCH: u32 = 10;
+
+/// Times that a server may ask for input before it answers one call; a call that takes more fails.
+pub const MCP_INPUT_ROUNDS: u32 = 8;
+
+/// Questions of one server to a person that may be open at once; a further one is answered `cancel` at once.
+pub const MCP_ELICITATIONS: usize = 16;
+
+/// Bytes of one question to a person, its schema included; a longer one is answered `cancel`.
+pub const MCP_ELICITATION_BYTES: usize = 64 * 1024;
+
+/// Resources and templates of one server that are kept, each; the rest is left out with a warning.
+pub const MCP_RESOURCES: usize = 1_024;
+
+/// Bytes of a resource's address, the longest that is read or offered.
+pub const MCP_URI_BYTES: usize = 4 * 1024;
+
+/// Bytes of resources named in the description of `resource.read`; the rest is counted there.
+pub const MCP_RESOURCES_SHOWN_BYTES: usize = 8 * 1024;
+
+/// Between two readings of a server's lists that it says have changed; changes in between share the next one.
+pub const MCP_RELIST_EVERY: Duration = Duration::from_secs(1);
+
+/// HTTP exchanges with one server that are open at once; further ones wait for one to end.
+pub const MCP_EXCHANGES: usize = 32;
+
+/// Wait before an HTTP stream is taken up again when the server names none, and the longest it may name.
+pub const MCP_RETRY: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
+
+/// Times in a row that an HTTP stream is taken up again without an event on it; then it is given up.
+pub const MCP_RESUMES: u32 = 5;
+
+/// How long the end of a session may take to be told to an HTTP server; then the child ends without it.
+pub const MCP_FAREWELL: Duration = Duration::from_secs(2);
+
+/// Bytes of a session's id, and of a mirrored header's value; a longer session id is none, a longer value fails the
+/// call.
+pub const MCP_HEADER_BYTES: usize = 8 * 1024;
 
 /// Bytes of the end of a server's stderr that are kept for its error message.
 pub const STDERR_TAIL_BYTES: usize = 4 * 1024;

@@ -3,6 +3,7 @@
 
 pub mod arms;
 pub mod kit;
+pub mod mcp_http;
 pub mod mcp_server;
 pub mod model_server;
 pub mod sim;

@@ -101,6 +101,24 @@ fn mcp_client() {
 }
 
 #[test]
+fn mcp_http() {
+    let ends = [
+        "ready",
+        "failed",
+        "a call answered",
+        "a call failed",
+        "opened",
+        "shut",
+        "asked",
+        "changed",
+        "mcp.session.expired",
+        "mcp.call.repeated",
+        "mcp.listen.none",
+    ];
+    replay("mcp_http", agentd_core::mcp::fuzzing::mcp_http, &ends);
+}
+
+#[test]
 fn distill() {
     let ends = ["an object", "a list", "text", "text that is cut"];
     replay("distill", agentd_core::distill::fuzzing::distilled, &ends);

@@ -1,18 +1,20 @@
 //! The tools of a run, from what its servers offer (S14.4).
 //!
 //! Owns which registry name each tool has; what of it is granted the loop decides, once for the list the model sees
-//! and for what can be dispatched. Called once, when the last server is connected or given up.
+//! and for what can be dispatched. Called when the last server is connected or given up, and when one offers something else.
 
 use agentd_core::agent::{Tool, ToolSource};
 use agentd_core::mcp::ToolInfo;
 use agentd_core::policy::registry;
-use agentd_core::wire::message::{Event, Spawn, ToolDecl};
+use agentd_core::wire::message::{Event, Spawn, ToolDecl, ToolName};
 use std::collections::BTreeMap;
 
 /// What came of it.
 pub(super) struct Catalogue {
     /// The supervisor's tools, then the servers', in the payload's and the servers' order.
     pub(super) tools: Vec<Tool>,
+    /// Names that were given now.
+    pub(super) fresh: Vec<ToolName>,
     /// For the log.
     pub(super) events: Vec<Event>,
 }
@@ -32,6 +34,8 @@ pub(super) fn build(spawn: &Spawn, offered: BTreeMap<String, Vec<ToolInfo>>) -> 
             infos.entry((server.clone(), tool.name.clone())).or_insert(tool);
         }
     }
+    let known = |name: &ToolName| spawn.names.iter().any(|k| k.server == name.server && k.tool == name.tool);
+    let fresh = names.names.iter().filter(|name| !known(name)).cloned().collect();
     let mut tools: Vec<Tool> = spawn.own_tools.iter().map(supervisors).collect();
     for name in names.names {
         if let Some(info) = infos.remove(&(name.server.clone(), name.tool.clone())) {
@@ -39,7 +43,7 @@ pub(super) fn build(spawn: &Spawn, offered: BTreeMap<String, Vec<ToolInfo>>) -> 
             tools.push(Tool { decl, source: ToolSource::Server { server: name.server, tool: name.tool } });
         }
     }
-    Catalogue { tools, events }
+    Catalogue { tools, fresh, events }
 }
 
 /// An event of one sentence.

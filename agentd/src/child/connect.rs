@@ -3,18 +3,15 @@
 //! Owns the rule of `required`: one that cannot be used fails the run at once, another is left out and the model is
 //! told. It refuses nothing else: each server is bounded by its own start timeout and the run by its deadline.
 
-use super::catalogue::{self, event};
+use super::catalogue::event;
 use super::inbox::Inbox;
-use super::server::ServerEvent;
+use super::server::{Offer, ServerEvent};
 use super::session::{Session, cancelled, failed};
 use agentd_core::agent::{Input, Tool};
 use agentd_core::limits;
-use agentd_core::mcp::ToolInfo;
-use agentd_core::policy::registry;
 use agentd_core::time::Duration;
 use agentd_core::wire::Up;
-use agentd_core::wire::message::{Event, FailKind, LoopEnd, RunResult, State, Tools, WaitingOn};
-use std::collections::BTreeMap;
+use agentd_core::wire::message::{Event, FailKind, LoopEnd, RunResult, State, WaitingOn};
 
 /// What the loop begins with.
 pub(super) struct Connected {
@@ -27,41 +24,37 @@ pub(super) struct Connected {
 impl Session {
     /// Waits for all servers. `Err` is the terminal frame of a run that ends before its loop began.
     pub(super) fn connect(&mut self) -> Result<Connected, Up> {
-        let mut offered: BTreeMap<usize, Vec<ToolInfo>> = BTreeMap::new();
         let mut missing = Vec::new();
         if !self.spawn.servers.is_empty() {
             self.outbox.push(Up::State(State::of(WaitingOn::Servers, 0)));
         }
         let deadline = self.began + Duration::from_millis(self.spawn.limits.deadline_ms);
-        while offered.len() + missing.len() < self.spawn.servers.len() {
+        while self.offered.len() + missing.len() < self.spawn.servers.len() {
             let Some(message) = self.receive(Some(deadline)) else {
-                return Err(late(self.spawn.servers.len() - offered.len() - missing.len()));
+                return Err(late(self.spawn.servers.len() - self.offered.len() - missing.len()));
             };
             match message {
-                Inbox::Server { index, event: ServerEvent::Ready { introduction, tools } } => {
-                    offered.insert(index, self.connected(index, introduction, tools));
+                Inbox::Server { index, event: ServerEvent::Ready(offer) } => {
+                    self.connected(index, *offer);
                 }
                 Inbox::Server { index, event: ServerEvent::Failed { error } } => {
                     self.unusable(index, error)?;
                     missing.push(index);
                 }
+                Inbox::Server { index, event: ServerEvent::Changed { tools } } => self.offer(index, tools),
                 Inbox::Server { index, event } => self.note_server(index, event),
                 other => self.end_early(other)?,
             }
         }
-        Ok(self.tools_of(offered, missing))
+        Ok(self.tools_of(missing))
     }
 
-    /// Reports a usable server's tools and keeps those that its settings let through.
-    fn connected(&mut self, index: usize, introduction: String, tools: Vec<ToolInfo>) -> Vec<ToolInfo> {
-        let server = &self.spawn.servers[index];
-        let tools: Vec<_> =
-            tools.into_iter().filter(|tool| registry::server_allows(server, &tool.name)).collect();
-        let name = server.name.clone();
-        let names = tools.iter().map(|tool| tool.name.clone()).collect();
-        self.outbox.push(Up::Tools(Tools { server: name.clone(), tools: names }));
+    /// Reports a usable server and its tools.
+    fn connected(&mut self, index: usize, offer: Offer) {
+        let introduction = offer.introduction();
+        self.offer(index, offer.tools);
+        let name = self.spawn.servers[index].name.clone();
         self.outbox.push(Up::Event(connect_event("info", name, introduction, "connected")));
-        tools
     }
 
     fn unusable(&mut self, index: usize, error: String) -> Result<(), Up> {
@@ -100,17 +93,10 @@ impl Session {
         Ok(())
     }
 
-    fn tools_of(&mut self, offered: BTreeMap<usize, Vec<ToolInfo>>, mut missing: Vec<usize>) -> Connected {
-        let servers = &self.spawn.servers;
-        let offered =
-            offered.into_iter().map(|(index, tools)| (servers[index].name.clone(), tools)).collect();
+    fn tools_of(&mut self, mut missing: Vec<usize>) -> Connected {
         missing.sort_unstable();
-        let missing = missing.into_iter().map(|index| servers[index].name.clone()).collect();
-        let catalogue = catalogue::build(&self.spawn, offered);
-        for event in catalogue.events {
-            self.outbox.push(Up::Event(event));
-        }
-        Connected { tools: catalogue.tools, missing }
+        let missing = missing.into_iter().map(|index| self.spawn.servers[index].name.clone()).collect();
+        Connected { tools: self.catalogue(), missing }
     }
 }
 

@@ -10,7 +10,8 @@
 //! | writer | stdout, frame numbers | its queue, stdout |
 //! | model | the model connection | its orders, its attempts, waits between them |
 //! | one an attempt at a model call | the HTTP connection | the wire |
-//! | one a server | the server's pipes, its MCP machine, its keeper | all of them at once |
+//! | one a server | its MCP machine; its pipes and keeper, or its exchanges | all of them at once |
+//! | one an exchange with a server at an address | the HTTP connection | the wire |
 //!
 //! Nobody waits for the writer, so an unread stdout stops no pong, no cancel and no tool call in flight. The main
 //! thread makes the keepers before there is any other thread: a keeper is told of its child's death by the thread
@@ -25,10 +26,11 @@ mod first;
 mod inbox;
 mod model;
 mod outbox;
+pub(crate) mod probe;
 mod server;
 mod session;
 
-pub(crate) use model::probe;
+pub(crate) use model::probe as model_probe;
 
 use crate::environment;
 use agentd_core::wire::message::{FailKind, Failed, Ready, Spawn, VERSION};

@@ -15,11 +15,11 @@ use super::outbox::{Outbox, outbox};
 use super::server::{self, Link, Order, ServerEvent};
 use agentd_core::agent::{Input, Loop, Output, Terminal, ToolOutcome, ToolSource, ToolValue};
 use agentd_core::json::schema::Schema;
-use agentd_core::mcp;
+use agentd_core::mcp::{self, ToolInfo};
 use agentd_core::model::ModelRequest;
 use agentd_core::time::{Duration, Instant};
 use agentd_core::wire::message::{
-    FailKind, Failed, LoopEnd, RunResult, Spawn, Throttle, ToolRequest, ToolResult,
+    FailKind, Failed, LoopEnd, RunResult, Server, Spawn, Throttle, ToolRequest, ToolResult, Transport,
 };
 use agentd_core::wire::{DownDecoder, Encoder, Up};
 use agentd_host::process::Pid;
@@ -37,6 +37,8 @@ pub(super) struct Session {
     pub(super) began: Instant,
     pub(super) outbox: Outbox,
     pub(super) servers: Vec<Attached>,
+    /// What each usable server offers, by index in the payload, as far as its settings let it through.
+    pub(super) offered: BTreeMap<usize, Vec<ToolInfo>>,
     /// Nobody supervises this process any more.
     pub(super) orphaned: bool,
     pub(super) below: Option<Below>,
@@ -80,8 +82,12 @@ pub(super) fn run(
 ) -> ExitCode {
     let began = clock.now();
     let below = if spawn.servers.is_empty() { None } else { Below::new(Mode::Subreaper).ok() };
-    let launched: Vec<_> =
-        spawn.servers.iter().map(|_| server::launch().map_err(|e| e.to_string())).collect();
+    // A server at an address needs no keeper.
+    let keep = |server: &Server| match server.transport {
+        Transport::Stdio(_) | Transport::Files(_) => Some(server::launch().map_err(|e| e.to_string())),
+        Transport::Http(_) => None,
+    };
+    let launched: Vec<_> = spawn.servers.iter().map(keep).collect();
     let (sender, inbox) = channel();
     let (outbox, pongs, writer) = outbox(pipes.stdout, encoder, sender.clone());
     let (control, unread) = Control::new(pipes.stdin, decoder, pongs, sender.clone());
@@ -96,6 +102,7 @@ pub(super) fn run(
         began,
         outbox,
         servers: Vec::new(),
+        offered: BTreeMap::new(),
         orphaned: false,
         below,
         early: Vec::new(),
@@ -209,6 +216,10 @@ impl Session {
             Inbox::Server { index, event: ServerEvent::CallDone { key, outcome } } => {
                 let wanted = self.open.remove(&key) == Some(Asked::Server(index));
                 wanted.then(|| Input::ToolDone { call: key, outcome: outcome_of(outcome) })
+            }
+            Inbox::Server { index, event: ServerEvent::Changed { tools } } => {
+                self.offer(index, tools);
+                Some(Input::ToolsChanged { tools: self.catalogue() })
             }
             Inbox::Server { index, event } => {
                 self.note_server(index, event);

@@ -22,12 +22,17 @@ pub(super) fn text(result: &ResultObject) -> String {
 
 /// The same for a terminal: nothing in it acts on the terminal, whatever a model or tool wrote.
 pub(super) fn text_for_terminal(result: &ResultObject) -> String {
+    harmless(&text(result))
+}
+
+/// Foreign text of which nothing acts on a terminal.
+pub(super) fn harmless(text: &str) -> String {
     let escape = |c: char| match c {
         '\n' | '\t' => c.to_string(),
         c if c.is_control() || misleads(c) => c.escape_default().to_string(),
         c => c.to_string(),
     };
-    text(result).chars().map(escape).collect()
+    text.chars().map(escape).collect()
 }
 
 /// The whole result object as one line of JSON, with `more` keys.

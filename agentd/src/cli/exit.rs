@@ -19,7 +19,7 @@ pub(super) const MODEL: u8 = 4;
 /// The provider refused.
 const REFUSED: u8 = 5;
 /// A required server is down.
-const SERVER: u8 = 6;
+pub(super) const SERVER: u8 = 6;
 /// Out of steps or tokens, or going in circles.
 const EXHAUSTED: u8 = 7;
 /// Out of time.

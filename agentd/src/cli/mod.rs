@@ -6,6 +6,7 @@ mod answer;
 mod check;
 mod demo;
 mod exit;
+mod mcp_probe;
 mod model_probe;
 mod replay;
 mod run;
@@ -83,8 +84,8 @@ struct RunArgs {
     /// How the model is spoken to: anthropic, openai, openai-responses or mock (intelligence.dialect).
     #[arg(long, value_name = "DIALECT")]
     dialect: Option<String>,
-    /// Add a server: a name and the command that starts it. Repeatable.
-    #[arg(long = "mcp", value_name = "NAME=COMMAND")]
+    /// Add a server: a name, and the command that starts it or its address. Repeatable.
+    #[arg(long = "mcp", value_name = "NAME=COMMAND|URL")]
     servers: Vec<String>,
     /// Print the whole result object instead of the answer.
     #[arg(long)]
@@ -107,6 +108,7 @@ Examples:
   agentd run \"Which of these files are unused?\"
   agentd run -c agentd.yaml --json \"List the risky calls\" | jq .result
   agentd run --mcp \"git=uvx mcp-server-git\" \"What changed this week?\"
+  agentd run --mcp wiki=https://mcp.example/mcp \"Who wrote the page on releases?\"
   agentd run --model NAME --endpoint http://127.0.0.1:11434/v1 --dialect openai \"hello\"
   agentd run - < task.txt
 
@@ -198,7 +200,59 @@ struct McpArgs {
 enum McpCommand {
     /// Serve the files of one folder over MCP on stdin and stdout.
     ServeFiles(ServeFilesArgs),
+    /// Connect to a server as a run would: what it is, what it offers, and what is wrong with it.
+    Probe(McpProbeArgs),
 }
+
+#[derive(Debug, Args)]
+#[command(after_help = MCP_PROBE_EXAMPLES)]
+struct McpProbeArgs {
+    /// The address of a server, or the command that starts one. Options go before it.
+    #[arg(required = true, value_name = "URL|COMMAND", trailing_var_arg = true, allow_hyphen_values = true)]
+    server: Vec<String>,
+    /// Call a tool by the server's own name of it, with arguments. Repeatable: one after another.
+    #[arg(long, num_args = 2, value_names = ["NAME", "JSON"])]
+    call: Vec<String>,
+    /// Read a resource. Repeatable; after the calls.
+    #[arg(long, value_name = "URI")]
+    read: Vec<String>,
+    /// Answer what the server asks a person with these fields, and its own defaults for the others. Without it,
+    /// questions are declined.
+    #[arg(long, value_name = "JSON")]
+    elicit: Option<String>,
+    /// Send a header with every request; its value may refer to a secret, as {{secret:NAME}}. Repeatable.
+    #[arg(long, value_name = "NAME: VALUE")]
+    header: Vec<String>,
+    /// Trust the certificates of this file, in PEM, in place of the system's.
+    #[arg(long, value_name = "FILE")]
+    ca: Option<PathBuf>,
+    /// Time limit of the start, and of each call.
+    #[arg(long, value_name = "DURATION", default_value = "60s")]
+    timeout: String,
+    /// Take the server to be of this era of the protocol, instead of finding out: stateless is 2026-07-28, initialize all
+    /// before.
+    #[arg(long, value_enum)]
+    era: Option<EraName>,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum EraName {
+    Initialize,
+    Stateless,
+}
+
+const MCP_PROBE_EXAMPLES: &str = "\
+Examples:
+  agentd mcp probe https://mcp.example/mcp
+  agentd mcp probe --header 'Authorization: Bearer {{secret:MCP_TOKEN}}' https://mcp.example/mcp
+  agentd mcp probe --call read '{\"path\": \"README.md\"}' agentd mcp serve-files --root .
+  agentd mcp probe --json npx -y @modelcontextprotocol/server-everything
+
+Exit codes: 0 the server is usable and every call was answered, 1 a call was answered with an error, 2 usage,
+6 the server is of no use.";
 
 #[derive(Debug, Args)]
 struct ServeFilesArgs {
@@ -219,12 +273,12 @@ struct ModelArgs {
 #[derive(Debug, Subcommand)]
 enum ModelCommand {
     /// Ask a model one small thing and say, endpoint by endpoint, what works. It costs a few tokens.
-    Probe(ProbeArgs),
+    Probe(ModelProbeArgs),
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = PROBE_EXAMPLES)]
-struct ProbeArgs {
+#[command(after_help = MODEL_PROBE_EXAMPLES)]
+struct ModelProbeArgs {
     /// One of intelligence.models; without it, the agent's own.
     name: Option<String>,
     #[command(flatten)]
@@ -243,7 +297,7 @@ struct ProbeArgs {
     json: bool,
 }
 
-const PROBE_EXAMPLES: &str = "\
+const MODEL_PROBE_EXAMPLES: &str = "\
 Examples:
   agentd model probe                             the agent's own model, with ./agentd.yaml
   agentd model probe fast --json                 one of intelligence.models
@@ -283,6 +337,7 @@ pub(crate) fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Check(args) => check::check(args),
         Command::Replay(args) => replay::replay(&args),
         Command::Mcp(McpArgs { command: McpCommand::ServeFiles(args) }) => serve_files::serve_files(&args),
+        Command::Mcp(McpArgs { command: McpCommand::Probe(args) }) => mcp_probe::probe(&args),
         Command::Model(ModelArgs { command: ModelCommand::Probe(args) }) => model_probe::model_probe(args),
         Command::Schema => answer::only(&config::json_schema(), exit::COMPLETED),
         Command::Completions(args) => answer::only(&about::completions(args.shell), exit::COMPLETED),

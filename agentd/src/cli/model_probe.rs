@@ -1,7 +1,7 @@
 //! `agentd model probe`: one small request to each endpoint of a model, and what of it works.
 
-use super::{ProbeArgs, answer, exit, run};
-use crate::child::probe::{Seen, probe};
+use super::{ModelProbeArgs, answer, exit, run};
+use crate::child::model_probe::{Seen, probe};
 use crate::config::{Flags, Loaded};
 use agentd_core::config::ModelChoice;
 use agentd_core::model::api::Api;
@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 const SHOWN_BYTES: usize = 200;
 
 /// Asks, and prints what came of it.
-pub(super) fn model_probe(args: ProbeArgs) -> u8 {
-    let ProbeArgs { name, config, model, endpoints, dialect, json } = args;
+pub(super) fn model_probe(args: ModelProbeArgs) -> u8 {
+    let ModelProbeArgs { name, config, model, endpoints, dialect, json } = args;
     let flags = Flags { dialect, endpoints, model, ..Flags::default() };
     let loaded = match run::load(config.config, flags) {
         Ok(loaded) => loaded,

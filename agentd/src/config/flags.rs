@@ -16,7 +16,7 @@ pub struct Flags {
     pub endpoints: Vec<String>,
     /// `intelligence.model`.
     pub model: Option<String>,
-    /// Servers as `NAME=COMMAND`, added to `mcp.servers`; one of the same name is replaced.
+    /// Servers as `NAME=COMMAND` or `NAME=URL`, added to `mcp.servers`; one of the same name is replaced.
     pub servers: Vec<String>,
     /// `lifecycle.journal`.
     pub journal: Option<String>,
@@ -65,12 +65,12 @@ fn text_of(flag: &str, value: &str) -> Node {
     Node::text(value, Place { width, ..Place::start(&source) })
 }
 
-/// Reads `NAME=COMMAND`.
+/// Reads `NAME=COMMAND` or `NAME=URL`.
 fn server(text: &str, problems: &mut Vec<Problem>) -> Option<Node> {
     let source = Source::flag("--mcp", FLAG_ORDER, text.to_owned());
     let place =
         Place { width: u32::try_from(text.chars().count()).unwrap_or(u32::MAX), ..Place::start(&source) };
-    let accepted = "NAME=COMMAND, such as files='npx -y some-server .'";
+    let accepted = "NAME=COMMAND, such as files='npx -y some-server .', or NAME=URL";
     let mut refuse = |code, fault: &str| {
         problems.push(Problem::at(&place, "", code, fault).accepted(accepted));
         None
@@ -78,8 +78,15 @@ fn server(text: &str, problems: &mut Vec<Problem>) -> Option<Node> {
     let Some((name, command)) = text.split_once('=') else {
         return refuse(Code::InvalidValue, "there is no = between a name and a command");
     };
+    let scalar = |text: &str| Node::text(text, place.clone());
+    let entry = |key: &str, node: Node| Entry { key: key.to_owned(), place: place.clone(), node };
+    let list = |items: Vec<Node>| Node { value: Value::List(items), place: place.clone() };
+    let item = |entries| {
+        let item = Node { value: Value::Map(entries), place: place.clone() };
+        Some(nest("mcp.servers", list(vec![item])))
+    };
     if command.starts_with("http://") || command.starts_with("https://") {
-        return refuse(Code::NotBuilt, "servers at an address are not built yet");
+        return item(vec![entry("name", scalar(name)), entry("url", scalar(command.trim()))]);
     }
     let Some(words) = words(command) else {
         return refuse(Code::InvalidValue, "a quote is not closed");
@@ -87,21 +94,16 @@ fn server(text: &str, problems: &mut Vec<Problem>) -> Option<Node> {
     let Some((program, args)) = words.split_first() else {
         return refuse(Code::InvalidValue, "there is no command after the =");
     };
-    let scalar = |text: &String| Node::text(text, place.clone());
-    let entry = |key: &str, node: Node| Entry { key: key.to_owned(), place: place.clone(), node };
-    let list = |items: Vec<Node>| Node { value: Value::List(items), place: place.clone() };
-    let entries = vec![
-        entry("name", Node::text(name, place.clone())),
+    item(vec![
+        entry("name", scalar(name)),
         entry("command", scalar(program)),
-        entry("args", list(args.iter().map(scalar).collect())),
-    ];
-    let item = Node { value: Value::Map(entries), place: place.clone() };
-    Some(nest("mcp.servers", list(vec![item])))
+        entry("args", list(args.iter().map(|arg| scalar(arg)).collect())),
+    ])
 }
 
 /// Splits a command as a shell would, without expanding anything: blanks, single and double quotes, and a
 /// backslash outside single quotes. `None` when a quote is left open.
-fn words(text: &str) -> Option<Vec<String>> {
+pub(crate) fn words(text: &str) -> Option<Vec<String>> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
     let mut quote: Option<char> = None;

@@ -33,9 +33,11 @@ mod yaml;
 
 pub use agentd_core::config::Config;
 pub use flags::Flags;
+pub(crate) use flags::words;
 pub use json_schema::json_schema;
 pub(crate) use load::load_text;
 pub use load::{Loaded, Sources, load};
 pub use problem::{Code, Problem, Severity, render};
+pub(crate) use read::server_address;
 pub use schema::table;
 pub use settings::{LogFormat, Settings};

@@ -5,8 +5,11 @@
 mod budget;
 mod endpoint;
 mod model;
+mod remote_server;
 mod servers;
 mod token;
+
+pub(crate) use endpoint::server_address;
 
 use super::nearest::nearest;
 use super::problem::{Code, Problem};

@@ -24,6 +24,7 @@ pub(super) fn command(spec: &KeeperSpec) -> Result<Command, String> {
     match &spec.transport {
         Transport::Stdio(stdio) => stdio_command(stdio),
         Transport::Files(files) => Ok(files_command(files)),
+        Transport::Http(_) => Err("a server at an address has no program to keep".to_owned()),
     }
 }
 

@@ -1,5 +1,5 @@
 //! Puts the values into a spawn frame, and knows where in one a reference counts: the model's tokens and headers,
-//! and the servers' variables. Anywhere else the same text is a text: a conversation that spells a reference adds
+//! and the servers' variables and headers. Anywhere else the same text is a text: a conversation that spells a reference adds
 //! nothing (S3.3).
 
 use super::{SecretError, Secrets, Use};
@@ -38,6 +38,13 @@ impl Secrets {
     fn put_in_server(&self, server: &mut Server) -> Result<(), String> {
         match &mut server.transport {
             Transport::Files(_) => {}
+            Transport::Http(http) => {
+                for (name, value) in &mut http.headers {
+                    *value = self.fill(value, Use::Header).map_err(|error| {
+                        format!("the header {name} of the server {}: {error}", server.name)
+                    })?;
+                }
+            }
             Transport::Stdio(stdio) => {
                 for (name, value) in &mut stdio.env {
                     *value = self.fill(value, Use::Variable).map_err(|error| {
@@ -55,7 +62,8 @@ mod tests {
     use super::*;
     use agentd_core::bytes::Bytes;
     use agentd_core::wire::message::{
-        ContextMessage, ContextRole, Dialect, Endpoint, Files, Mode, Role, RunLimits, Stdio, Trace, VERSION,
+        ContextMessage, ContextRole, Dialect, Endpoint, Files, HttpServer, Mode, Role, RunLimits, Stdio,
+        Trace, VERSION,
     };
 
     const REFERENCE: &str = "a {{secret:K}}";
@@ -83,6 +91,7 @@ mod tests {
             cwd: Some(text()),
         };
         let files = Files { root: text(), write: false };
+        let http = HttpServer { url: text(), headers: [("x".to_owned(), text())].into(), ca: Some(text()) };
         Spawn {
             v: VERSION,
             run_id: "01234567-89ab-7000-8000-000000000000".parse().expect("a run id"),
@@ -97,7 +106,11 @@ mod tests {
             context: vec![ContextMessage { role: ContextRole::User, content: text() }],
             output_schema: None,
             output_contract: Some(text()),
-            servers: vec![server("one", Transport::Stdio(stdio)), server("two", Transport::Files(files))],
+            servers: vec![
+                server("one", Transport::Stdio(stdio)),
+                server("two", Transport::Files(files)),
+                server("three", Transport::Http(http)),
+            ],
             tools: None,
             names: Vec::new(),
             own_tools: Vec::new(),
@@ -133,6 +146,8 @@ mod tests {
             }
             let Transport::Stdio(stdio) = &mut after.servers[0].transport else { panic!() };
             assert_eq!(stdio.env.insert("A".into(), REFERENCE.into()).as_deref(), Some("a v"));
+            let Transport::Http(http) = &mut after.servers[2].transport else { panic!() };
+            assert_eq!(http.headers.insert("x".into(), REFERENCE.into()).as_deref(), Some("a v"));
             assert_eq!(after, before, "nothing else has changed");
         }
     }

@@ -35,6 +35,9 @@ pub struct Loop {
     asks: Option<Asks>,
     system: String,
     catalogue: Catalogue,
+    grant: Grant,
+    /// Takes the catalogue's place at the next boundary.
+    changed: Option<Vec<Tool>>,
     /// What the answer must fit.
     schema: Option<Schema>,
     history: History,
@@ -192,6 +195,8 @@ impl Loop {
             next_call: 1,
             told: None,
             catalogue,
+            grant,
+            changed: None,
             remarks,
         }
     }
@@ -233,6 +238,10 @@ impl Loop {
             (phase, Input::Message { id, text }) => self.message(now, phase, Text { id, text }, out),
             (phase, Input::Steer { id, text }) => self.steer(now, phase, Text { id, text }, out),
             (phase, Input::Finish { reason }) => self.ask_to_finish(phase, reason),
+            (phase, Input::ToolsChanged { tools }) => {
+                self.changed = Some(tools);
+                phase
+            }
             (phase, Input::Pause) => {
                 self.paused = true;
                 phase
@@ -293,6 +302,10 @@ impl Loop {
             return self.finish(end, Some(why), out);
         }
         self.tell_steers(out);
+        if let Some(tools) = self.changed.take() {
+            self.catalogue = Catalogue::new(tools, &self.grant);
+            out.push(log::tools(&self.catalogue));
+        }
         let last = self.tell_to_finish();
         let call = self.mint();
         match &self.asks {

@@ -84,6 +84,12 @@ pub enum Input {
         /// Until when, in wall-clock milliseconds since 1970; `None` once the call goes on.
         until_ms: Option<u64>,
     },
+    /// What can be reached has changed: all of it. The model sees it from its next call on, within the same grant; calls
+    /// in flight are what they were.
+    ToolsChanged {
+        /// As [`Loop::new`] takes them.
+        tools: Vec<Tool>,
+    },
     /// A warm loop's next turn. One that comes while a turn is in hand waits for that turn's end. An id that is not
     /// over all before it has been taken already, and is dropped; so is a message to a loop that is not warm.
     Message {

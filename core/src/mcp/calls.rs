@@ -1,22 +1,120 @@
-//! The tool calls that are open at one server, by request id. A call leaves the table exactly once, and whoever
-//! takes it out answers it.
+//! The calls that are open at one server, by request id. A call leaves the table exactly once, and whoever takes it
+//! out answers it, or puts it in again under a new id: no id is used twice.
 
+use super::preview::preview;
 use crate::limits;
 use crate::time::{Duration, Instant};
+use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-/// A `tools/call` without its answer.
+/// A call without its answer.
 #[derive(Debug)]
 pub(super) struct Call {
     /// The caller's name for it.
     pub(super) key: u64,
-    /// The server's name of the tool.
-    pub(super) tool: String,
+    /// What is asked.
+    pub(super) ask: Ask,
     /// As it was asked for, for the message.
     pub(super) timeout: Duration,
     /// When it is given up.
     pub(super) due: Instant,
+    /// Past this nothing moves `due`.
+    latest: Instant,
     progressed: Option<Instant>,
+    /// Times that the server asked for input.
+    pub(super) rounds: u32,
+    /// It was made once more already, after its answer was lost.
+    pub(super) again: bool,
+    /// It waits until there is a session to make it in.
+    pub(super) parked: bool,
+    /// What the server wants to know before it answers, while that is gathered.
+    pub(super) inputs: Option<Inputs>,
+}
+
+/// What a call asks of the server.
+#[derive(Debug, Clone)]
+pub(super) enum Ask {
+    /// Call this tool with these arguments.
+    Tool { name: String, args: Map<String, Value> },
+    /// Read the resource at this address.
+    Resource { uri: String },
+}
+
+/// Answers to what a server asked in the middle of a call.
+#[derive(Debug, Default)]
+pub(super) struct Inputs {
+    /// By the server's names for its questions; `None` is not answered yet.
+    pub(super) responses: BTreeMap<String, Option<Value>>,
+    /// To be given back unchanged.
+    pub(super) state: Option<String>,
+}
+
+impl Ask {
+    /// The request's method.
+    pub(super) fn method(&self) -> &'static str {
+        match self {
+            Ask::Tool { .. } => "tools/call",
+            Ask::Resource { .. } => "resources/read",
+        }
+    }
+
+    /// What it is called in a header.
+    pub(super) fn name(&self) -> &str {
+        match self {
+            Ask::Tool { name, .. } => name,
+            Ask::Resource { uri } => uri,
+        }
+    }
+
+    /// What it is called in a sentence.
+    pub(super) fn label(&self) -> String {
+        preview(self.name())
+    }
+
+    /// The request's parameters.
+    pub(super) fn params(&self) -> Map<String, Value> {
+        let params = match self {
+            Ask::Tool { name, args } => json!({"name": name, "arguments": args}),
+            Ask::Resource { uri } => json!({"uri": uri}),
+        };
+        params.as_object().cloned().unwrap_or_default()
+    }
+}
+
+impl Inputs {
+    /// Whether every question is answered.
+    pub(super) fn whole(&self) -> bool {
+        self.responses.values().all(Option::is_some)
+    }
+
+    /// Adds them to the parameters of the call when it is made again.
+    pub(super) fn add_to(self, params: &mut Map<String, Value>) {
+        if !self.responses.is_empty() {
+            let answers = self.responses.into_iter().filter_map(|(name, answer)| Some((name, answer?)));
+            params.insert("inputResponses".into(), Value::Object(answers.collect()));
+        }
+        if let Some(state) = self.state {
+            params.insert("requestState".into(), state.into());
+        }
+    }
+}
+
+impl Call {
+    /// A call that is made now.
+    pub(super) fn new(key: u64, ask: Ask, now: Instant, timeout: Duration) -> Call {
+        Call {
+            key,
+            ask,
+            timeout,
+            due: now + timeout,
+            latest: now + timeout.saturating_mul(limits::MCP_PROGRESS_STRETCH),
+            progressed: None,
+            rounds: 0,
+            again: false,
+            parked: false,
+            inputs: None,
+        }
+    }
 }
 
 /// The table.
@@ -30,9 +128,13 @@ impl Calls {
     }
 
     /// Puts a call in under an id that was never used.
-    pub(super) fn open(&mut self, id: u64, key: u64, tool: &str, now: Instant, timeout: Duration) {
-        let call = Call { key, tool: tool.to_owned(), timeout, due: now + timeout, progressed: None };
+    pub(super) fn open(&mut self, id: u64, call: Call) {
         self.0.insert(id, call);
+    }
+
+    /// The call with this id.
+    pub(super) fn find(&mut self, id: u64) -> Option<&mut Call> {
+        self.0.get_mut(&id)
     }
 
     /// Takes the call with this id out.
@@ -55,15 +157,21 @@ impl Calls {
         self.0.iter().filter(|(_, call)| call.due <= now).map(|(id, _)| *id).collect()
     }
 
+    /// The ids of the calls that wait for a session, oldest first.
+    pub(super) fn parked(&self) -> Vec<u64> {
+        self.0.iter().filter(|(_, call)| call.parked).map(|(id, _)| *id).collect()
+    }
+
     /// When the first call is due.
     pub(super) fn next_due(&self) -> Option<Instant> {
         self.0.values().map(|call| call.due).min()
     }
 
-    /// Notes a sign of life. `None` when no such call is open; else whether it is time to pass it on, and for
-    /// which key.
+    /// Notes a sign of life, which puts the call's time limit off. `None` when no such call is open; else whether it
+    /// is time to pass it on, and for which key.
     pub(super) fn progress(&mut self, id: u64, now: Instant) -> Option<(u64, bool)> {
         let call = self.0.get_mut(&id)?;
+        call.due = call.due.max((now + call.timeout).min(call.latest));
         let pass_on = call.progressed.is_none_or(|at| now.since(at) >= limits::MCP_PROGRESS_EVERY);
         if pass_on {
             call.progressed = Some(now);

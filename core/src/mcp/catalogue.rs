@@ -2,49 +2,49 @@
 //! could not be shown is left out and said so; nothing here fails for one bad entry among good ones.
 
 use super::ToolInfo;
+use super::headers::{self, Mirror};
 use super::jsonrpc::{First, object};
-use super::preview::{head, preview, words};
+use super::pages::{Next, Notes, Pages};
+use super::preview::{head, preview};
 use crate::bytes::{Bytes, Json};
 use crate::limits;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
-use std::collections::BTreeSet;
-
-/// What to do after a page.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Next {
-    /// Ask for the page with this cursor.
-    Page(String),
-    /// The list is whole, or as whole as it gets.
-    Done,
-}
+use std::collections::BTreeMap;
 
 /// The list so far.
 #[derive(Debug, Default)]
 pub(super) struct Catalogue {
     tools: Vec<ToolInfo>,
-    names: BTreeSet<String>,
-    cursors: BTreeSet<String>,
-    pages: usize,
+    traits: BTreeMap<String, Traits>,
+    pages: Pages,
     bytes: usize,
     notes: Notes,
+    /// Calls go over HTTP in the stateless era: the schemas' header marks count.
+    marks: bool,
 }
 
-/// What was left out or repaired: the first few in words, then a count.
-#[derive(Debug, Default)]
-struct Notes {
-    told: Vec<String>,
-    more: u64,
+/// What calls of a tool need to know of it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Traits {
+    /// The server says that making a call twice does no harm.
+    pub(super) repeatable: bool,
+    /// Arguments that go out as headers too.
+    pub(super) mirrors: Vec<Mirror>,
 }
 
 impl Catalogue {
+    /// An empty list; `marks` says whether header marks in schemas count.
+    pub(super) fn new(marks: bool) -> Catalogue {
+        Catalogue { marks, ..Catalogue::default() }
+    }
+
     /// Takes one page. An error means the answer is no tool list at all.
     pub(super) fn page(&mut self, result: &RawValue) -> Result<Next, String> {
         let page: ListResult<'_> = object(result.get()).map_err(|e| {
             format!("the server's answer to `tools/list` is not usable ({e}): {}", preview(result.get()))
         })?;
-        self.pages += 1;
         let mut left = page.tools.more;
         for raw in page.tools.items {
             if self.is_full() {
@@ -53,26 +53,20 @@ impl Catalogue {
                 self.tool(raw);
             }
         }
-        match self.next(page.next_cursor) {
+        match self.pages.next(page.next_cursor, &mut self.notes) {
             Next::Page(cursor) if left == 0 && !self.is_full() => Ok(Next::Page(cursor)),
             Next::Done if left == 0 => Ok(Next::Done),
             Next::Page(_) | Next::Done => {
                 let (tools, bytes) = (self.tools.len(), self.bytes);
-                self.notes
-                    .told
-                    .insert(0, format!("the list is cut after {tools} tools of {bytes} bytes in all"));
+                self.notes.first(format!("the list is cut after {tools} tools of {bytes} bytes in all"));
                 Ok(Next::Done)
             }
         }
     }
 
-    /// The tools in the server's order, and what is to be said about them.
-    pub(super) fn finish(self) -> (Vec<ToolInfo>, Vec<String>) {
-        let mut notes = self.notes.told;
-        if self.notes.more > 0 {
-            notes.push(format!("{} more such entries", self.notes.more));
-        }
-        (self.tools, notes)
+    /// The tools in the server's order, what calls need to know of each, and what is to be said about them.
+    pub(super) fn finish(self) -> (Vec<ToolInfo>, BTreeMap<String, Traits>, Vec<String>) {
+        (self.tools, self.traits, self.notes.finish())
     }
 
     fn is_full(&self) -> bool {
@@ -80,57 +74,31 @@ impl Catalogue {
     }
 
     fn tool(&mut self, raw: &RawValue) {
-        match read_tool(raw) {
-            Ok((tool, _)) if self.names.contains(&tool.name) => {
-                self.notes.add(|| format!("a second tool named {:?} is left out", preview(&tool.name)));
+        match read_tool(raw, self.marks) {
+            Ok(read) if self.traits.contains_key(&read.info.name) => {
+                self.notes.add(|| format!("a second tool named {:?} is left out", preview(&read.info.name)));
             }
-            Ok((tool, repair)) => {
+            Ok(Read { info, traits, repair }) => {
                 if let Some(repair) = repair {
-                    self.notes.add(|| format!("tool {:?}: {repair}", preview(&tool.name)));
+                    self.notes.add(|| format!("tool {:?}: {repair}", preview(&info.name)));
                 }
-                self.bytes += tool.name.len() + tool.description.len() + tool.schema.0.len();
-                self.names.insert(tool.name.clone());
-                self.tools.push(tool);
+                self.bytes += info.name.len() + info.description.len() + info.schema.0.len();
+                self.traits.insert(info.name.clone(), traits);
+                self.tools.push(info);
             }
             Err(why) => self.notes.add(|| format!("a tool is left out: {why}")),
         }
     }
-
-    fn next(&mut self, cursor: Option<&RawValue>) -> Next {
-        let Some(raw) = cursor else { return Next::Done };
-        let cursor = match serde_json::from_str::<String>(raw.get()) {
-            Ok(cursor) if cursor.is_empty() => return Next::Done,
-            Ok(cursor) if cursor.len() <= limits::MCP_CURSOR_BYTES => cursor,
-            Ok(_) | Err(_) => {
-                self.notes
-                    .add(|| format!("the list ends at a cursor that is no short text: {}", words(raw, 80)));
-                return Next::Done;
-            }
-        };
-        if self.pages >= limits::MCP_TOOL_PAGES {
-            self.notes.add(|| format!("the list is cut after {} pages", limits::MCP_TOOL_PAGES));
-            return Next::Done;
-        }
-        if !self.cursors.insert(cursor.clone()) {
-            self.notes.add(|| format!("the list ends at a cursor that came before: {:?}", preview(&cursor)));
-            return Next::Done;
-        }
-        Next::Page(cursor)
-    }
 }
 
-impl Notes {
-    fn add(&mut self, text: impl FnOnce() -> String) {
-        const TOLD: usize = 8;
-        if self.told.len() < TOLD {
-            self.told.push(text());
-        } else {
-            self.more += 1;
-        }
-    }
+/// One entry of the list.
+struct Read {
+    info: ToolInfo,
+    traits: Traits,
+    repair: Option<&'static str>,
 }
 
-fn read_tool(raw: &RawValue) -> Result<(ToolInfo, Option<&'static str>), String> {
+fn read_tool(raw: &RawValue, marks: bool) -> Result<Read, String> {
     let said: Tool<'_> =
         object(raw.get()).map_err(|e| format!("it is no tool object ({e}): {}", preview(raw.get())))?;
     let name = said.name.map(Cow::into_owned).unwrap_or_default();
@@ -148,9 +116,19 @@ fn read_tool(raw: &RawValue) -> Result<(ToolInfo, Option<&'static str>), String>
         ));
     }
     let (schema, repair) = schema(said.input_schema).map_err(|why| format!("{:?}: {why}", preview(&name)))?;
+    let mirrors = match schema.parse() {
+        Ok(schema) if marks => {
+            headers::mirrors(&schema).map_err(|why| format!("{:?}: its inputSchema {why}", preview(&name)))?
+        }
+        Ok(_) | Err(_) => Vec::new(),
+    };
+    let hints = said.annotations.and_then(|raw| object::<Hints<'_>>(raw.get()).ok());
+    let is_true = |hint: Option<&RawValue>| hint.is_some_and(|raw| raw.get() == "true");
+    let repeatable = hints.is_some_and(|hints| is_true(hints.read_only) || is_true(hints.idempotent));
     let description =
         said.description.or(said.title).and_then(|raw| serde_json::from_str::<String>(raw.get()).ok());
-    Ok((ToolInfo { name, description: description.map(bounded).unwrap_or_default(), schema }, repair))
+    let info = ToolInfo { name, description: description.map(bounded).unwrap_or_default(), schema };
+    Ok(Read { info, traits: Traits { repeatable, mirrors }, repair })
 }
 
 /// Providers take only an object schema of type `object`. One that lacks the type gets it, one that is
@@ -202,6 +180,17 @@ struct Tool<'a> {
     description: Option<&'a RawValue>,
     #[serde(default, borrow)]
     input_schema: Option<&'a RawValue>,
+    #[serde(default, borrow)]
+    annotations: Option<&'a RawValue>,
+}
+
+/// Hints, as the protocol says: they decide only whether a call whose answer was lost is made once more.
+#[derive(Deserialize)]
+struct Hints<'a> {
+    #[serde(default, borrow, rename = "readOnlyHint")]
+    read_only: Option<&'a RawValue>,
+    #[serde(default, borrow, rename = "idempotentHint")]
+    idempotent: Option<&'a RawValue>,
 }
 
 #[cfg(test)]

@@ -86,7 +86,16 @@ fn link(
     format!("[link to a resource: {} {}, {}{size}]", shown(name), shown(uri), preview(mime))
 }
 
-fn embedded(raw: &RawValue) -> String {
+/// The contents of a resource that was asked for by its address: its text alone, or a description.
+pub(super) fn resource_text(raw: &RawValue) -> String {
+    match object::<Resource<'_>>(raw.get()) {
+        Ok(Resource { text: Some(text), .. }) => text.into_owned(),
+        Ok(_) | Err(_) => embedded(raw),
+    }
+}
+
+/// The contents of one resource among other things.
+pub(super) fn embedded(raw: &RawValue) -> String {
     let Ok(resource) = object::<Resource<'_>>(raw.get()) else {
         return format!("[a resource that cannot be read: {}]", preview(raw.get()));
     };

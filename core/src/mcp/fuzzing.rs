@@ -1,7 +1,9 @@
 //! What must hold for any bytes of a server, whatever its client does meanwhile: the body of the fuzz target
 //! `mcp_client`, and the books that a property keeps too.
 
-use super::{Client, ClientInfo, Outcome, Output};
+use super::elicit::Reply;
+use super::http::{Broken, Exchange};
+use super::{Client, ClientInfo, Era, Outcome, Output};
 use crate::bytes::{Bytes, Json};
 use crate::time::{Duration, Instant};
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,7 +25,8 @@ enum Step<'a> {
 
 /// Reads `data` as what happens to a client: the first byte says how lines are cut, the rest is lines of the server,
 /// each after a newline; a line that begins with a byte from 1 to 4 is a call, a cancel, a tick or the end of the
-/// connection, with its next byte for the key or the time. Gives what came of it.
+/// connection, with its next byte for the key or the time. From 128 on the first byte has the client find out which era
+/// the server is of; below, that is the one of `initialize`. Gives what came of it.
 ///
 /// # Panics
 ///
@@ -31,16 +34,18 @@ enum Step<'a> {
 /// said after a close, or a cut changes any of it.
 pub fn mcp_client(data: &[u8]) -> BTreeSet<&'static str> {
     let Some((cut, script)) = data.split_first() else { return BTreeSet::new() };
-    let whole = live(script, usize::MAX);
+    let finds_out = *cut >= 128;
+    let whole = live(script, finds_out, usize::MAX);
     let size = usize::from(cut % 7) + 1;
-    assert_eq!(live(script, size), whole, "pieces of {size}");
+    assert_eq!(live(script, finds_out, size), whole, "pieces of {size}");
     whole.iter().map(kind).collect()
 }
 
-fn live(script: &[u8], size: usize) -> Vec<Output> {
+fn live(script: &[u8], finds_out: bool, size: usize) -> Vec<Output> {
     let info = ClientInfo { name: "agentd".into(), version: "1.2.3".into() };
     let mut now = Instant::from_millis(1);
-    let mut client = Client::new(info, now, Duration::from_secs(60));
+    let client = Client::lines(info, now, Duration::from_secs(60));
+    let mut client = if finds_out { client } else { client.only(Era::Initialize) };
     let (mut books, mut all) = (Books::default(), Vec::new());
     client.start();
     for step in script.split(|byte| *byte == b'\n').map(step).chain([Step::Closed]) {
@@ -86,6 +91,135 @@ fn step(line: &[u8]) -> Step<'_> {
     }
 }
 
+/// Steps of [`mcp_http`] beyond those of [`mcp_client`].
+const HEAD: u8 = 5;
+const ENDED: u8 = 6;
+const BROKEN: u8 = 7;
+const REPLY: u8 = 8;
+
+/// What a server can answer an exchange with.
+const HEADS: [(u16, &str); 10] = [
+    (200, "application/json"),
+    (200, "text/event-stream"),
+    (202, ""),
+    (200, "text/html"),
+    (400, "application/json"),
+    (404, "text/plain"),
+    (401, ""),
+    (307, ""),
+    (500, "application/json"),
+    (405, ""),
+];
+
+/// The same over HTTP. A line is a piece of the body of the oldest exchange that has its head; a line that begins with
+/// one of the further steps gives the oldest exchange its head, its end or its break, or answers a question.
+///
+/// # Panics
+///
+/// As [`mcp_client`]; and when an exchange's number comes twice, or more are open at once than the bound allows.
+pub fn mcp_http(data: &[u8]) -> BTreeSet<&'static str> {
+    let Some((cut, script)) = data.split_first() else { return BTreeSet::new() };
+    let whole = live_http(script, *cut >= 128, usize::MAX);
+    let size = usize::from(cut % 7) + 1;
+    assert_eq!(live_http(script, *cut >= 128, size), whole, "pieces of {size}");
+    whole.iter().map(kind).collect()
+}
+
+fn live_http(script: &[u8], finds_out: bool, size: usize) -> Vec<Output> {
+    let info = ClientInfo { name: "agentd".into(), version: "1.2.3".into() };
+    let mut now = Instant::from_millis(1);
+    let client = Client::http(info, now, Duration::from_secs(60));
+    let mut client = if finds_out { client } else { client.only(Era::Initialize) };
+    let (mut books, mut all) = (Books::default(), Vec::new());
+    // Exchanges that are open, and whether each has its head.
+    let mut open: BTreeMap<u64, bool> = BTreeMap::new();
+    let mut last = 0;
+    client.start();
+    // An empty line does nothing: it lets the first exchange be asked for.
+    let lines = std::iter::once(&b""[..]).chain(script.split(|byte| *byte == b'\n'));
+    for line in lines.map(Some).chain([None]) {
+        let with = line.and_then(|line| line.get(1)).copied().unwrap_or_default();
+        let oldest = open.keys().next().copied();
+        match (line.and_then(|line| line.first()).copied(), line.map(step)) {
+            (_, None) => client.closed("over"),
+            (Some(HEAD), _) => {
+                if let Some(number) = open.iter().find(|(_, head)| !**head).map(|(number, _)| *number) {
+                    let (status, kind) = HEADS[usize::from(with) % HEADS.len()];
+                    let headers = [
+                        ("Content-Type".to_owned(), kind.to_owned()),
+                        ("Mcp-Session-Id".to_owned(), "s".to_owned()),
+                    ];
+                    open.insert(number, true);
+                    client.head(now, number, status, &headers);
+                }
+            }
+            (Some(ENDED), _) => {
+                if let Some(number) = oldest {
+                    open.remove(&number);
+                    client.ended(now, number, Ok(()));
+                }
+            }
+            (Some(BROKEN), _) => {
+                if let Some(number) = oldest {
+                    open.remove(&number);
+                    let broken = Broken { reached: with % 2 == 0, why: "it broke".to_owned() };
+                    client.ended(now, number, Err(broken));
+                }
+            }
+            (Some(REPLY), _) => client.reply(now, u64::from(with), &Reply::Decline),
+            (_, Some(Step::Line(line))) => {
+                if let Some(number) = open.iter().find(|(_, head)| **head).map(|(number, _)| *number) {
+                    line.chunks(size).for_each(|piece| client.body(now, number, piece));
+                    client.body(now, number, b"\n");
+                }
+            }
+            (_, Some(Step::Call(key))) if books.is_open(key) => {}
+            (_, Some(Step::Call(key))) => {
+                books.ask(key);
+                let args = Json(Bytes::from(b"{}".as_slice()));
+                client.call(now, key, "echo", &args, Duration::from_secs(5));
+            }
+            (_, Some(Step::Cancel(key))) => client.cancel(key, "why"),
+            (_, Some(Step::Tick(ms))) => {
+                now = now + Duration::from_millis(ms);
+                client.tick(now);
+                assert!(client.poll_timeout().is_none_or(|due| due > now), "due in the past");
+            }
+            (_, Some(Step::Closed)) => client.farewell(now),
+        }
+        while let Some(output) = client.pop() {
+            books.enter(&output);
+            match &output {
+                Output::Open(Exchange { number, .. }) => {
+                    assert!(
+                        *number > last || open.insert(*number, false).is_none(),
+                        "exchange {number} twice"
+                    );
+                    open.insert(*number, false);
+                    last = last.max(*number);
+                    assert!(open.len() <= crate::limits::MCP_EXCHANGES + 1, "too many exchanges");
+                }
+                Output::Shut { exchange } => {
+                    open.remove(exchange);
+                }
+                Output::Send(_) => panic!("a line over HTTP"),
+                Output::Ready { .. }
+                | Output::Changed { .. }
+                | Output::Failed { .. }
+                | Output::CallDone { .. }
+                | Output::Progress { .. }
+                | Output::Elicit { .. }
+                | Output::Log { .. }
+                | Output::Close { .. } => {}
+            }
+            all.push(output);
+        }
+    }
+    books.close();
+    assert_eq!(client.poll_timeout(), None, "nothing is due after the end");
+    all
+}
+
 fn kind(output: &Output) -> &'static str {
     match output {
         Output::Send(_) => "sent",
@@ -97,6 +231,10 @@ fn kind(output: &Output) -> &'static str {
         Output::Progress { .. } => "progress",
         Output::Log { event, .. } => event,
         Output::Close { .. } => "closed by us",
+        Output::Changed { .. } => "changed",
+        Output::Elicit { .. } => "asked",
+        Output::Open(_) => "opened",
+        Output::Shut { .. } => "shut",
     }
 }
 
@@ -140,6 +278,8 @@ impl Books {
                 assert_eq!(self.closes, 0, "nothing is sent after a close");
                 assert!(line.ends_with(b"\n") && !line[..line.len() - 1].contains(&b'\n'), "one line");
             }
+            Output::Changed { .. } => assert_eq!(self.started, 1, "changed before it began"),
+            Output::Elicit { .. } | Output::Open(_) | Output::Shut { .. } => {}
             Output::Log { text, .. } => assert!(text.len() < 2_000, "{text}"),
         }
     }

@@ -7,7 +7,6 @@ use serde::de::{Deserializer, IgnoredAny, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::fmt;
 
 /// A message from a server.
@@ -26,6 +25,8 @@ pub(super) enum Incoming<'a> {
         id: &'a RawValue,
         /// What it wants.
         method: Cow<'a, str>,
+        /// With which parameters.
+        params: Option<&'a RawValue>,
     },
     /// Wants nothing.
     Notification {
@@ -52,6 +53,8 @@ pub(super) struct RpcError {
     pub(super) code: String,
     /// What the server says.
     pub(super) message: String,
+    /// What it adds, as it was written; left out when it is longer than an error may be.
+    pub(super) data: Option<String>,
 }
 
 impl fmt::Display for RpcError {
@@ -71,7 +74,9 @@ pub(super) fn read(text: &str) -> Result<Incoming<'_>, &'static str> {
         return Err("JSON without \"jsonrpc\": \"2.0\"");
     }
     match (envelope.method, envelope.id) {
-        (Some(method), Some(id)) if is_id(id) => Ok(Incoming::Request { id, method }),
+        (Some(method), Some(id)) if is_id(id) => {
+            Ok(Incoming::Request { id, method, params: envelope.params })
+        }
         (Some(_), Some(_)) => Err("a request whose id is neither a string nor a number"),
         (Some(method), None) => Ok(Incoming::Notification { method, params: envelope.params }),
         (None, None) if envelope.error.is_none() => Err("neither a request nor a response"),
@@ -90,25 +95,25 @@ pub(super) fn object<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, serde_j
     }
 }
 
-/// A request line.
+/// A request. Every message is one line without its end.
 pub(super) fn request(id: u64, method: &str, params: impl Serialize) -> Vec<u8> {
-    line(&Message { jsonrpc: "2.0", id: Some(id), method, params })
+    text(&Message { jsonrpc: "2.0", id: Some(id), method, params })
 }
 
-/// A notification line.
+/// A notification.
 pub(super) fn notification(method: &str, params: impl Serialize) -> Vec<u8> {
-    line(&Message { jsonrpc: "2.0", id: None::<u64>, method, params })
+    text(&Message { jsonrpc: "2.0", id: None::<u64>, method, params })
 }
 
-/// The answer `{}` to a server's request.
-pub(super) fn empty_result(id: &RawValue) -> Vec<u8> {
-    line(&Reply { jsonrpc: "2.0", id, result: Some(BTreeMap::new()), error: None })
+/// The answer to a server's request.
+pub(super) fn result(id: &RawValue, result: &serde_json::Value) -> Vec<u8> {
+    text(&Reply { jsonrpc: "2.0", id, result: Some(result), error: None })
 }
 
 /// The answer to a request we do not serve.
 pub(super) fn method_not_found(id: &RawValue, method: &str) -> Vec<u8> {
     let error = ReplyError { code: -32601, message: format!("method not found: {}", preview(method)) };
-    line(&Reply { jsonrpc: "2.0", id, result: None, error: Some(error) })
+    text(&Reply { jsonrpc: "2.0", id, result: None, error: Some(error) })
 }
 
 /// The first `N` items of a JSON array as text, and how many more there were.
@@ -151,7 +156,7 @@ struct Reply<'a> {
     jsonrpc: &'static str,
     id: &'a RawValue,
     #[serde(skip_serializing_if = "Option::is_none")]
-    result: Option<BTreeMap<String, String>>,
+    result: Option<&'a serde_json::Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<ReplyError>,
 }
@@ -206,6 +211,7 @@ fn answer<'a>(result: Option<&'a RawValue>, error: Option<&'a RawValue>) -> Answ
         (None, None) => Answer::Error(RpcError {
             code: "none".into(),
             message: "the server's answer has neither a result nor an error".into(),
+            data: None,
         }),
     }
 }
@@ -216,12 +222,14 @@ fn rpc_error(raw: &RawValue) -> RpcError {
         Ok(e) => {
             let code = e.code.map_or_else(unnamed, |c| words(c, 32));
             let mut message = e.message.map_or_else(String::new, |m| words(m, limits::MCP_ERROR_BYTES));
+            let data = e.data.map(RawValue::get);
             if let Some(data) = e.data {
                 message.push_str(&format!(" (data: {})", words(data, limits::PREVIEW_BYTES)));
             }
-            RpcError { code, message }
+            let data = data.filter(|data| data.len() <= limits::MCP_ERROR_BYTES).map(str::to_owned);
+            RpcError { code, message, data }
         }
-        Err(_) => RpcError { code: unnamed(), message: words(raw, limits::MCP_ERROR_BYTES) },
+        Err(_) => RpcError { code: unnamed(), message: words(raw, limits::MCP_ERROR_BYTES), data: None },
     }
 }
 
@@ -243,11 +251,9 @@ pub(super) fn own_id(raw: &RawValue) -> Option<u64> {
     whole.bytes().all(|b| b.is_ascii_digit()).then(|| whole.parse().ok()).flatten()
 }
 
-fn line(message: &impl Serialize) -> Vec<u8> {
+fn text(message: &impl Serialize) -> Vec<u8> {
     // Only string-keyed maps are ever passed, and writing to memory cannot fail.
-    let mut bytes = serde_json::to_vec(message).unwrap_or_default();
-    bytes.push(b'\n');
-    bytes
+    serde_json::to_vec(message).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -5,11 +5,11 @@ use crate::bytes::{Bytes, Json};
 use crate::limits::{REFUSAL_QUOTE_BYTES, REPLY_BYTES, REPLY_CALLS};
 use crate::model::mock::Playbook;
 use crate::model::refusal::refusal;
-use crate::model::sse::{Decoder, Event, SseError};
 use crate::model::{
     CallResult, Finish, Message, ModelError, ModelErrorKind, ModelRequest, PastCall, Reply, WireNames,
     anthropic, openai, responses, stream,
 };
+use crate::sse::{Decoder, Event, SseError};
 use crate::wire::message::{Role, ToolDecl};
 use std::collections::BTreeSet;
 use std::sync::Arc;

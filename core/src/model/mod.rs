@@ -17,7 +17,6 @@ pub mod openai;
 pub mod refusal;
 pub mod responses;
 pub mod retry;
-pub mod sse;
 pub mod stream;
 
 pub use names::WireNames;

@@ -5,9 +5,9 @@
 //! terminal event or with an error in it. Called by the child's model connection through [`crate::model::api`].
 
 use crate::limits::{PREVIEW_BYTES, REPLY_BYTES};
-use crate::model::sse::{Decoder, Event};
 use crate::model::{ModelError, ModelErrorKind, Reply};
 use crate::preview::preview;
+use crate::sse::{Decoder, Event};
 use serde_json::Value;
 
 /// What a dialect makes of the events.

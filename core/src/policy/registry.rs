@@ -13,8 +13,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Names that belong to the supervisor's own tools, in every agent and whether or not a run is offered them:
 /// a server's tool never takes one.
-const RESERVED: [&str; 7] =
-    ["status", "finish", "delegate", "manage_work", "handoff_artifact", "deliver_artifact", "resource.read"];
+const RESERVED: [&str; 6] =
+    ["status", "finish", "delegate", "manage_work", "handoff_artifact", "deliver_artifact"];
 
 /// Namespaces of the supervisor's own tools.
 const RESERVED_NAMESPACES: [&str; 2] = ["subagent.", "plan."];

@@ -218,6 +218,8 @@ pub enum Transport {
     Stdio(Stdio),
     /// The built-in file server, also under a keeper.
     Files(Files),
+    /// A server at an address, over streamable HTTP.
+    Http(HttpServer),
 }
 
 /// A stdio server's program.
@@ -243,6 +245,19 @@ pub struct Files {
     pub root: String,
     /// Whether `write` and `edit` are offered.
     pub write: bool,
+}
+
+/// Where a server answers over HTTP.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HttpServer {
+    /// Its address: https, or http on this machine.
+    pub url: String,
+    /// Headers of each request. Values travel only in this frame.
+    #[serde(default)]
+    pub headers: BTreeMap<String, String>,
+    /// Absolute path of a file of certificates, in PEM, to trust in place of the system's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ca: Option<String>,
 }
 
 /// One registry name.

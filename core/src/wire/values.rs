@@ -24,10 +24,11 @@ impl Spawn {
 }
 
 impl Server {
-    /// Leaves the values of its variables out.
+    /// Leaves the values of its variables and headers out.
     pub fn leave_out_values(&mut self) {
         match &mut self.transport {
             Transport::Stdio(stdio) => stdio.env.values_mut().for_each(leave_out),
+            Transport::Http(http) => http.headers.values_mut().for_each(leave_out),
             Transport::Files(_) => {}
         }
     }

@@ -5,6 +5,7 @@ mod ends;
 mod forest;
 mod journal;
 mod keys;
+mod mcp_probe;
+mod model_probe;
 mod place;
-mod probe;
 mod shows;

@@ -44,7 +44,7 @@ impl Driver {
             }
         });
         let info = ClientInfo { name: "agentd-tests".into(), version: "0".into() };
-        let mut client = Client::new(info, Instant::ZERO, start);
+        let mut client = Client::lines(info, Instant::ZERO, start);
         client.start();
         Driver {
             client,

@@ -14,6 +14,14 @@ pub(crate) fn check(message: &Value) {
             keys(&params["clientInfo"], &["name", "version"]);
             assert!(params["clientInfo"]["name"].is_string() && params["clientInfo"]["version"].is_string());
         }
+        // Of the other era: what it wants in each request is in `_meta`.
+        Some("server/discover") => {
+            keys(message, &["jsonrpc", "id", "method", "params"]);
+            keys(params, &["_meta"]);
+            let meta = ["protocolVersion", "clientCapabilities", "clientInfo"];
+            let meta = meta.map(|key| format!("io.modelcontextprotocol/{key}"));
+            keys(&params["_meta"], &meta.each_ref().map(String::as_str));
+        }
         Some("notifications/initialized") => keys(message, &["jsonrpc", "method", "params"]),
         Some("tools/list") => {
             keys(message, &["jsonrpc", "id", "method", "params"]);

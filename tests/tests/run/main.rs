@@ -7,6 +7,7 @@ mod budget;
 mod drain;
 mod failures;
 mod grants;
+mod http;
 mod kills;
 mod liveness;
 mod parallel;

@@ -4,9 +4,11 @@
 //! time, whatever it is doing: its thread then ends by itself, and what it still says has no listener. (A name that
 //! is being resolved and a connection that is being made end at their own time limits.)
 
-use super::dial::{self, Trust};
-use super::{Order, secrets};
+use super::Order;
 use crate::child::clock::Clock;
+use crate::http::dial::{self, Failure, Kind, Trust};
+use crate::http::line::Line;
+use crate::http::{headers, mask};
 use agentd_core::limits::REFUSAL_BYTES;
 use agentd_core::model::api::Reader;
 use agentd_core::model::http::{self, HttpRequest};
@@ -15,12 +17,11 @@ use agentd_core::model::{ModelError, ModelErrorKind, Reply};
 use agentd_core::preview::preview;
 use agentd_core::time::Instant;
 use std::io::Read;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
-use ureq::Agent;
-use ureq::http::{HeaderName, HeaderValue, Request, Response};
+use ureq::http::{Request, Response};
 
 const READ_BYTES: usize = 16 * 1024;
 
@@ -56,14 +57,7 @@ struct Shared {
     status: AtomicU16,
     /// What came is a stream of events.
     streamed: AtomicBool,
-    line: Mutex<Line>,
-}
-
-enum Line {
-    /// Not dialled yet.
-    Idle,
-    Open(Agent),
-    Shut,
+    line: Line,
 }
 
 impl Attempt {
@@ -75,14 +69,14 @@ impl Attempt {
             headed: AtomicU64::new(0),
             status: AtomicU16::new(0),
             streamed: AtomicBool::new(false),
-            line: Mutex::new(Line::Idle),
+            line: Line::default(),
         });
         let attempt = Attempt { number: ask.number, shared };
         let own = attempt.clone();
         let body = move || {
             let (number, back, secrets) = (ask.number, ask.back.clone(), ask.secrets.clone());
             let outcome = own.run(ask).map_err(|mut error| {
-                error.message = secrets::mask(error.message, &secrets);
+                error.message = mask::mask(error.message, &secrets);
                 error
             });
             // Without a receiver the process is ending.
@@ -118,36 +112,23 @@ impl Attempt {
 
     /// Ends it, whatever it is doing.
     pub(super) fn shut(&self) {
-        let mut line = self.shared.line.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Line::Open(agent) = std::mem::replace(&mut *line, Line::Shut) {
-            agent.shutdown();
-        }
+        self.shared.line.shut();
     }
 
     fn run(&self, ask: Ask) -> Result<Reply, ModelError> {
         let url = http::url(&ask.base, &ask.request.path);
         let request = built(&url, ask.request)?;
-        let agent = ask.trust.agent(&url)?;
-        self.open(agent.clone())?;
-        let response = agent.run(request).map_err(dial::failure)?;
+        let agent = ask.trust.agent(&url).map_err(error)?;
+        if !self.shared.line.open(agent.clone()) {
+            return Err(ModelError::new(ModelErrorKind::Unreachable, "the attempt was given up"));
+        }
+        let response = agent.run(request).map_err(|e| error(dial::failure(e)))?;
         self.sign(ask.clock, 0);
         self.shared.headed.store(self.last_sign().nanos().max(1), Ordering::Relaxed);
         self.shared.status.store(response.status().as_u16(), Ordering::Relaxed);
         match response.status().as_u16() {
             200..=299 => self.read(response, ask.reader, ask.clock),
             status => Err(refused(status, response)),
-        }
-    }
-
-    /// Makes the agent known to [`Attempt::shut`]. One that was shut before is not dialled at all.
-    fn open(&self, agent: Agent) -> Result<(), ModelError> {
-        let mut line = self.shared.line.lock().unwrap_or_else(PoisonError::into_inner);
-        match *line {
-            Line::Shut => Err(ModelError::new(ModelErrorKind::Unreachable, "the attempt was given up")),
-            Line::Idle | Line::Open(_) => {
-                *line = Line::Open(agent);
-                Ok(())
-            }
         }
     }
 
@@ -173,7 +154,7 @@ impl Attempt {
                         self.sign(clock, events);
                     }
                 }
-                Err(error) => return Err(dial::broken(&error)),
+                Err(e) => return Err(error(dial::broken(&e))),
             }
         }
         self.shared.streamed.store(reader.is_stream(), Ordering::Relaxed);
@@ -186,25 +167,22 @@ impl Attempt {
     }
 }
 
-/// The request with its headers checked here, so that an error names the header and never shows its value.
 fn built(url: &str, request: HttpRequest) -> Result<Request<Vec<u8>>, ModelError> {
-    let rejected = |message: String| ModelError::new(ModelErrorKind::Rejected, message);
-    let mut built = Request::post(url)
-        .body(request.body)
-        .map_err(|_| rejected("the address is no URL that can be dialled".to_owned()))?;
-    for (name, value) in &request.headers {
-        let shown = preview(name, 80);
-        let name = HeaderName::from_bytes(name.as_bytes())
-            .map_err(|_| rejected(format!("`{shown}` is no name that a header can have")))?;
-        let mut value = HeaderValue::from_str(value).map_err(|_| {
-            rejected(format!(
-                "the value of the header `{shown}` has a character that no header can have (a line end, perhaps)"
-            ))
-        })?;
-        value.set_sensitive(true);
-        built.headers_mut().insert(name, value);
-    }
+    let unusable = |_| Failure::unsent(Kind::Rejected, "the address is no URL that can be dialled");
+    let mut built = Request::post(url).body(request.body).map_err(unusable).map_err(error)?;
+    let own = request.headers.iter().map(|(name, value)| (name, value));
+    headers::put(built.headers_mut(), own).map_err(error)?;
     Ok(built)
+}
+
+/// What went wrong on the way, as a model call's failure.
+fn error(failure: Failure) -> ModelError {
+    let kind = match failure.kind {
+        Kind::Rejected => ModelErrorKind::Rejected,
+        Kind::Malformed => ModelErrorKind::Malformed,
+        Kind::Unreachable => ModelErrorKind::Unreachable,
+    };
+    ModelError::new(kind, failure.message)
 }
 
 /// What the provider says with its refusal, as much of it as comes.

@@ -5,11 +5,9 @@
 //! answer by its number. One call is open at a time: the loop never asks for two. Made by the session.
 
 mod attempt;
-mod dial;
 mod mock;
 pub(crate) mod probe;
 mod remote;
-mod secrets;
 
 use super::clock::Clock;
 use super::inbox::{self, Inbox};

@@ -3,10 +3,11 @@
 //! Owns the request and the time it may take. Refuses to try again: what one attempt meets is what is told; only what
 //! the dialect learns from a refusal is asked anew, as a run would. Called by the command line.
 
+use super::Order;
 use super::attempt::{Ask, Attempt};
-use super::dial::Trust;
-use super::{Order, secrets};
 use crate::child::clock::Clock;
+use crate::http::dial::Trust;
+use crate::http::mask;
 use agentd_core::bytes::Json;
 use agentd_core::model::api::Api;
 use agentd_core::model::{Message, ModelError, ModelErrorKind, ModelRequest, Reply, WireNames};
@@ -62,7 +63,7 @@ fn attempt(number: u64, api: &Api, remote: &Remote, endpoint: &Endpoint, request
         base: endpoint.url.clone(),
         request: api.request(remote, endpoint, request),
         reader: api.reader(),
-        secrets: secrets::of(remote, endpoint),
+        secrets: mask::secrets(endpoint.token.iter().chain(remote.headers.values())),
         trust: Arc::new(Trust::default()),
         clock,
         back,

@@ -5,10 +5,11 @@
 //! shuts the connection, or ends the wait, at once (S7.9).
 
 use super::attempt::{Ask, Attempt, wall_ms};
-use super::dial::Trust;
-use super::{Inbox, Order, secrets};
+use super::{Inbox, Order};
 use crate::child::clock::Clock;
 use crate::child::inbox;
+use crate::http::dial::Trust;
+use crate::http::mask;
 use agentd_core::address::host;
 use agentd_core::model::api::Api;
 use agentd_core::model::retry::{Next, Retry};
@@ -128,7 +129,7 @@ impl Connection {
             base: target.url.clone(),
             request: self.api.request(&self.remote, target, request),
             reader: self.api.reader(),
-            secrets: secrets::of(&self.remote, target),
+            secrets: mask::secrets(target.token.iter().chain(self.remote.headers.values())),
             trust: Arc::clone(&self.trust),
             clock: self.line.clock,
             back: self.line.back.clone(),

@@ -4,6 +4,7 @@
 //! secrets. Used by [`super::pump`].
 
 use super::tail::Tail;
+use agentd_core::address::host;
 use agentd_core::wire::message::{Server, Transport};
 
 /// The account of one server.
@@ -19,6 +20,8 @@ impl Account {
         let (program, env) = match &server.transport {
             Transport::Stdio(stdio) => (stdio.command.as_str(), Some(&stdio.env)),
             Transport::Files(_) => ("built-in files", None),
+            // An address may have a key in its path: the host says enough.
+            Transport::Http(http) => (host(&http.url), None),
         };
         let who = format!("server {} ({program})", server.name);
         Account { who, tail: Tail::new(env.into_iter().flatten()), obituary: None }

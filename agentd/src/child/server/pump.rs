@@ -8,14 +8,14 @@ use super::account::Account;
 use super::launch::Launched;
 use super::lifeline::Lifeline;
 use super::pipes::{read_some, write_some};
-use super::{Link, Order, ServerEvent};
+use super::{Answers, Link, Offer, Order, ServerEvent, To, client_info};
 use crate::child::clock::Clock;
 use crate::child::inbox::Inbox;
 use crate::keeper::message::{self, KeeperReport, KeeperSpec};
 use crate::poll;
 use agentd_core::event::Exit;
 use agentd_core::limits;
-use agentd_core::mcp::{Client, ClientInfo, Output};
+use agentd_core::mcp::{Client, Era, Output};
 use agentd_core::note::Level;
 use agentd_core::time::{Duration, Instant};
 use agentd_core::wire::message::Server;
@@ -47,6 +47,10 @@ pub(in crate::child) struct Setup {
     pub(in crate::child) inbox: Sender<Inbox>,
     /// The process's clock.
     pub(in crate::child) clock: Clock,
+    /// What it is told when it asks a person.
+    pub(in crate::child) answers: Answers,
+    /// The era it is taken to be of, instead of finding out.
+    pub(in crate::child) only: Option<Era>,
 }
 
 /// Whether anybody can still read what a server is sent.
@@ -64,6 +68,7 @@ pub(in crate::child) struct Pump {
     orders: Receiver<Order>,
     bell: Arc<OwnedFd>,
     client: Client,
+    answers: Answers,
     lifeline: Option<Lifeline>,
     stdin: Option<File>,
     stdout: Option<File>,
@@ -84,12 +89,15 @@ impl Pump {
     /// # Errors
     /// The kernel gives no descriptor, or the server's description is longer than a keeper takes.
     pub(in crate::child) fn new(setup: Setup) -> io::Result<(Pump, Link)> {
-        let Setup { index, server, launched, inbox, clock } = setup;
+        let Setup { index, server, launched, inbox, clock, answers, only } = setup;
+        let client =
+            Client::lines(client_info(), clock.now(), Duration::from_millis(server.start_timeout_ms));
         let bell = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
         let (sender, orders) = channel();
-        let link = Link { orders: sender, bell: Arc::clone(&bell) };
+        let link = Link(To::Pump { orders: sender, bell: Arc::clone(&bell) });
         let mut pump = Pump {
-            client: Client::new(client_info(), clock.now(), Duration::from_millis(server.start_timeout_ms)),
+            client: only.into_iter().fold(client, Client::only),
+            answers,
             account: Account::new(&server),
             index,
             server,
@@ -219,11 +227,20 @@ impl Pump {
         while let Some(output) = self.client.pop() {
             match output {
                 Output::Send(bytes) => self.queue(&bytes),
-                Output::Ready { server_name, version, protocol, tools } => {
+                Output::Ready { server_name, version, protocol, era, capabilities, tools, resources } => {
                     self.ready = true;
-                    let introduction = format!("{server_name} {version}, protocol {protocol}");
-                    self.tell(ServerEvent::Ready { introduction, tools });
+                    let name = server_name;
+                    let offer = Offer { name, version, protocol, era, capabilities, tools, resources };
+                    self.tell(ServerEvent::Ready(Box::new(offer)));
                 }
+                Output::Changed { tools, .. } => self.tell(ServerEvent::Changed { tools }),
+                Output::Elicit { question, elicitation } => {
+                    let (reply, event) = self.answers.to(&elicitation);
+                    self.tell(event);
+                    self.client.reply(self.clock.now(), question, &reply);
+                }
+                // Of a client over HTTP.
+                Output::Open(_) | Output::Shut { .. } => {}
                 Output::Failed { error } => self.failed(&error),
                 Output::CallDone { key, outcome } => self.tell(ServerEvent::CallDone { key, outcome }),
                 Output::Progress { key } => self.tell(ServerEvent::Progress { key }),
@@ -387,8 +404,4 @@ impl Pump {
         // Without a receiver the process is ending.
         let _ended = self.inbox.send(Inbox::Server { index: self.index, event });
     }
-}
-
-fn client_info() -> ClientInfo {
-    ClientInfo { name: "agentd".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() }
 }

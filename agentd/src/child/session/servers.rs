@@ -1,16 +1,19 @@
 //! A session's servers: their threads, the calls to them, and what they say beside answers.
 //!
-//! Owns which keeper belongs to which server and what a dead one leaves behind. Called by the session and by its
+//! Owns which keeper belongs to which server and what a dead one leaves behind, and what the servers offer. Called by the session and by its
 //! first and last acts.
 
 use super::{Asked, Attached, Session, failed};
 use crate::child::catalogue;
 use crate::child::inbox::{self, Inbox};
-use crate::child::server::{Launched, Order, Pump, ServerEvent, Setup};
+use crate::child::server::{Answers, Launched, Order, Pump, Remote, RemoteSetup, ServerEvent, Setup};
+use agentd_core::agent::Tool;
 use agentd_core::bytes::Json;
+use agentd_core::mcp::ToolInfo;
 use agentd_core::note::Level;
+use agentd_core::policy::registry;
 use agentd_core::wire::Up;
-use agentd_core::wire::message::FailKind;
+use agentd_core::wire::message::{FailKind, Tools, Transport};
 use agentd_host::process::Pid;
 use std::collections::BTreeSet;
 use std::sync::mpsc::Sender;
@@ -19,20 +22,56 @@ impl Session {
     /// Gives each server its thread. One whose keeper could not be made has failed already.
     pub(super) fn attach(
         &mut self,
-        launched: Vec<Result<Launched, String>>,
+        launched: Vec<Option<Result<Launched, String>>>,
         inbox: &Sender<Inbox>,
     ) -> Result<(), Up> {
         let internal = |error| failed(FailKind::Internal, error);
         for (index, launched) in launched.into_iter().enumerate() {
             let server = self.spawn.servers[index].clone();
             let thread = format!("server {}", server.name.replace('\0', " "));
-            let keeper = launched.as_ref().ok().and_then(|launched| launched.pid());
-            let setup = Setup { index, server, launched, inbox: inbox.clone(), clock: self.clock };
-            let (pump, link) = Pump::new(setup).map_err(|e| internal(e.to_string()))?;
-            inbox::thread(thread, inbox.clone(), move || pump.run()).map_err(internal)?;
-            self.servers.push(Attached { link, keeper, closed: false });
+            let (clock, to, answers) = (self.clock, inbox.clone(), Answers::Decline);
+            let attached = match (&server.transport, launched) {
+                (Transport::Http(at), _) => {
+                    let at = at.clone();
+                    let (remote, link) =
+                        Remote::new(RemoteSetup { index, server, at, inbox: to, clock, answers, only: None });
+                    inbox::thread(thread, inbox.clone(), move || remote.run()).map_err(internal)?;
+                    Attached { link, keeper: None, closed: false }
+                }
+                (Transport::Stdio(_) | Transport::Files(_), launched) => {
+                    let launched = launched.unwrap_or_else(|| Err("it was not asked for".to_owned()));
+                    let keeper = launched.as_ref().ok().and_then(|launched| launched.pid());
+                    let setup = Setup { index, server, launched, inbox: to, clock, answers, only: None };
+                    let (pump, link) = Pump::new(setup).map_err(|e| internal(e.to_string()))?;
+                    inbox::thread(thread, inbox.clone(), move || pump.run()).map_err(internal)?;
+                    Attached { link, keeper, closed: false }
+                }
+            };
+            self.servers.push(attached);
         }
         Ok(())
+    }
+
+    /// Keeps and reports what a server offers, as far as its settings let it through.
+    pub(in crate::child) fn offer(&mut self, index: usize, tools: Vec<ToolInfo>) {
+        let server = &self.spawn.servers[index];
+        let tools: Vec<_> =
+            tools.into_iter().filter(|tool| registry::server_allows(server, &tool.name)).collect();
+        let names = tools.iter().map(|tool| tool.name.clone()).collect();
+        self.outbox.push(Up::Tools(Tools { server: server.name.clone(), tools: names }));
+        self.offered.insert(index, tools);
+    }
+
+    /// The tools of the run from what is offered now. A name once given stands.
+    pub(in crate::child) fn catalogue(&mut self) -> Vec<Tool> {
+        let name = |index: &usize| self.spawn.servers[*index].name.clone();
+        let offered = self.offered.iter().map(|(index, tools)| (name(index), tools.clone())).collect();
+        let catalogue = catalogue::build(&self.spawn, offered);
+        for event in catalogue.events {
+            self.outbox.push(Up::Event(event));
+        }
+        self.spawn.names.extend(catalogue.fresh);
+        catalogue.tools
     }
 
     /// The catalogue names servers of the payload only.
@@ -52,7 +91,10 @@ impl Session {
             }
             ServerEvent::Closed => self.closed(index),
             // What is not wanted any more, or not yet.
-            ServerEvent::Ready { .. } | ServerEvent::Failed { .. } | ServerEvent::CallDone { .. } => {}
+            ServerEvent::Ready(_)
+            | ServerEvent::Changed { .. }
+            | ServerEvent::Failed { .. }
+            | ServerEvent::CallDone { .. } => {}
         }
     }
 

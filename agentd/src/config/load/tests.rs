@@ -291,7 +291,38 @@ fn what_takes_two_keys_to_see() {
         ("mcp: {servers: [{name: a, command: \" \"}]}", "mcp.servers[0].command", "is empty"),
         ("mcp: {servers: [{name: a, command: \"x\\0\"}]}", "mcp.servers[0].command", "NUL"),
         ("mcp: {servers: [{name: a, command: x, cwd: nowhere}]}", "mcp.servers[0].cwd", "cannot be used"),
-        ("mcp: {servers: [{name: a, url: \"https://x\"}]}", "mcp.servers[0].url", "is not built yet"),
+        ("mcp: {servers: [{name: a, url: \"http://x/mcp\"}]}", "mcp.servers[0].url", "unencrypted"),
+        ("mcp: {servers: [{name: a, url: \"https://x/#a\"}]}", "mcp.servers[0].url", "a fragment"),
+        ("mcp: {servers: [{name: a, url: \"https://u:p@x\"}]}", "mcp.servers[0].url", "a user or a password"),
+        (
+            "mcp: {servers: [{name: a, url: \"https://x/{{secret:K}}\"}]}",
+            "mcp.servers[0].url",
+            "refers to a secret",
+        ),
+        (
+            "mcp: {servers: [{name: a, url: \"https://x/?api_key=canary\"}]}",
+            "mcp.servers[0].url",
+            "looks like a key",
+        ),
+        ("mcp: {servers: [{name: a, url: x}]}", "mcp.servers[0].url", "does not begin with https://"),
+        ("mcp: {servers: [{name: a, url: \"https://x\", command: y}]}", "mcp.servers[0].url", "either"),
+        ("mcp: {servers: [{name: a, url: \"https://x\", args: [y]}]}", "mcp.servers[0].args", "a command"),
+        ("mcp: {servers: [{name: a, command: x, headers: {A: b}}]}", "mcp.servers[0].headers", "a url"),
+        (
+            "mcp: {servers: [{name: a, url: \"https://x\", ca: nowhere.pem}]}",
+            "mcp.servers[0].ca",
+            "cannot be read",
+        ),
+        (
+            "mcp: {servers: [{name: a, url: \"https://x\", headers: {Mcp-Session-Id: b}}]}",
+            "mcp.servers[0].headers.Mcp-Session-Id",
+            "set by the protocol",
+        ),
+        (
+            "mcp: {servers: [{name: a, url: \"https://x\", headers: {Authorization: \"Bearer {{secret:K}}\"}}]}",
+            "mcp.servers[0].headers.Authorization",
+            "the secret K is not there",
+        ),
         (
             "mcp: {servers: [{name: a, command: x, env: {K: \"{{secret:K}}\"}}]}",
             "mcp.servers[0].env.K",
@@ -423,6 +454,20 @@ fn files_merge_in_order_then_variables_then_flags() {
 }
 
 #[test]
+fn a_server_at_an_address_is_taken_as_it_is_written() {
+    let text = "intelligence: {dialect: mock, endpoints: [\"mock:builtin\"]}\nmcp: {servers: [{name: s, url: \"https://mcp.example/x/?tools=a,b\", ca: own.pem, headers: {X-A: b}, timeout: 5s, required: false}]}\n";
+    let folder = Folder::new(&[("a.yaml", text)]);
+    folder.write("own.pem", "");
+    let Loaded { config, .. } = folder.load();
+    let server = &config.servers[0];
+    let Transport::Http(http) = &server.transport else { panic!("{server:?}") };
+    assert_eq!(http.url, "https://mcp.example/x/?tools=a,b");
+    assert_eq!(http.ca, Some(folder.path("own.pem")));
+    assert_eq!(http.headers, [("X-A".to_owned(), "b".to_owned())].into());
+    assert_eq!((server.timeout_ms, server.start_timeout_ms, server.required), (5_000, 60_000, false));
+}
+
+#[test]
 fn relative_paths_start_from_the_file_that_names_them() {
     let folder = Folder::new(&[
         ("a.yaml", "agent: {workspace: ws}\n"),
@@ -480,7 +525,7 @@ fn flags_that_cannot_be_used_are_named() {
         ("files", "there is no ="),
         ("files=", "no command"),
         ("files=a 'b", "a quote is not closed"),
-        ("web=https://mcp.example", "not built yet"),
+        ("web=http://mcp.example", "unencrypted"),
         ("a b=x", "\"a b\" is not a name"),
         ("=x", "is not a name"),
     ] {

@@ -1,6 +1,7 @@
-//! Base addresses of providers, and the headers that go to them. Refuses what would send a key over an open wire
+//! Addresses of providers and of servers, and the headers that go to providers. Refuses what would send a key over an open wire
 //! or put one where it is logged.
 
+use super::super::check::is_secret_header;
 use super::super::problem::{Code, Problem};
 use super::super::values::text_of;
 use super::Reader;
@@ -90,19 +91,57 @@ fn is_own_host(host: &str) -> bool {
 
 /// An address as it is used: without a slash at its end.
 fn address(text: &str) -> Result<String, Fault> {
-    let fault = |message: String, hint: &str| Err(Fault { message, hint: hint.to_owned() });
-    // What is before an @ may be a password, and in a query may be a key: neither is quoted.
-    let seen = if text.contains(['@', '?']) { "it".to_owned() } else { preview(text, SHOWN_BYTES) };
+    let seen = seen(text);
+    if text.contains(['?', '#']) && !text.contains("{{") {
+        return fault(
+            format!("{seen} has a query or a fragment"),
+            "give the base address alone; what a gateway needs besides can go into headers",
+        );
+    }
+    judge(text, "the key and all content", "a model")?;
+    let base = text.trim_end_matches('/');
+    if let Some(base) = OF_DIALECTS.iter().find_map(|path| base.strip_suffix(path)) {
+        return fault(format!("{seen} ends in a path that agentd appends itself"), &format!("write {base}"));
+    }
+    Ok(base.to_owned())
+}
+
+/// Whether an MCP server can be reached at an address, which is used as it is written. The error is what is wrong and
+/// what to do.
+pub(crate) fn server_address(text: &str) -> Result<(), (String, String)> {
+    let query = text.split_once('?').map_or("", |(_, query)| query);
+    let mut names = query.split('&').map(|pair| pair.split('=').next().unwrap_or_default());
+    let judged = if text.contains("{{") {
+        judge(text, "all that is said", "a server")
+    } else if text.contains('#') {
+        fault(format!("{} has a fragment", seen(text)), "remove what follows the #")
+    } else if names.any(is_secret_header) {
+        fault(
+            "has what looks like a key in its query".to_owned(),
+            "keys go into headers: addresses are logged",
+        )
+    } else {
+        judge(text, "all that is said", "a server")
+    };
+    judged.map_err(|fault| (fault.message, fault.hint))
+}
+
+/// What is before an @ may be a password, and in a query may be a key: neither is quoted.
+fn seen(text: &str) -> String {
+    if text.contains(['@', '?']) { "it".to_owned() } else { preview(text, SHOWN_BYTES) }
+}
+
+fn fault<T>(message: String, hint: &str) -> Result<T, Fault> {
+    Err(Fault { message, hint: hint.to_owned() })
+}
+
+/// What is asked of every address. `content` is what would go over an open wire, `whom` what is there.
+fn judge(text: &str, content: &str, whom: &str) -> Result<(), Fault> {
+    let seen = seen(text);
     if text.contains("{{") {
         return fault(
             format!("{seen} refers to a secret"),
             "keys go into token or headers: addresses are logged",
-        );
-    }
-    if text.contains(['?', '#']) {
-        return fault(
-            format!("{seen} has a query or a fragment"),
-            "give the base address alone; what a gateway needs besides can go into headers",
         );
     }
     let uri: Uri = match text.parse() {
@@ -112,6 +151,9 @@ fn address(text: &str) -> Result<String, Fault> {
                 "is not an address".to_owned(),
                 "begin with https:// and a host, without a user or a password",
             );
+        }
+        Err(_) if text.contains('?') => {
+            return fault("is not an address".to_owned(), "begin with https:// and a host");
         }
         Err(_) => return fault(format!("{seen:?} is not an address"), "begin with https:// and a host"),
     };
@@ -132,21 +174,14 @@ fn address(text: &str) -> Result<String, Fault> {
         return fault(format!("{seen} {message}"), "write HOST or HOST:PORT");
     }
     match scheme {
-        "https" => {}
-        "http" if is_own_host(authority.host()) => {}
-        "http" => {
-            return fault(
-                format!("{seen} would send the key and all content unencrypted"),
-                "use https; http is for this machine only (127.0.0.1, [::1], localhost)",
-            );
-        }
-        other => return fault(format!("{other} is no protocol that a model is spoken to with"), "use https"),
+        "https" => Ok(()),
+        "http" if is_own_host(authority.host()) => Ok(()),
+        "http" => fault(
+            format!("{seen} would send {content} unencrypted"),
+            "use https; http is for this machine only (127.0.0.1, [::1], localhost)",
+        ),
+        other => fault(format!("{other} is no protocol that {whom} is spoken to with"), "use https"),
     }
-    let base = text.trim_end_matches('/');
-    if let Some(base) = OF_DIALECTS.iter().find_map(|path| base.strip_suffix(path)) {
-        return fault(format!("{seen} ends in a path that agentd appends itself"), &format!("write {base}"));
-    }
-    Ok(base.to_owned())
 }
 
 fn authority_fault(authority: &Authority) -> Option<&'static str> {

@@ -18,6 +18,7 @@ const START_TIMEOUT: Duration = Duration::from_secs(60);
 /// Keys that belong to one transport only.
 const OF_FILES: [&str; 2] = ["root", "write"];
 const OF_COMMAND: [&str; 3] = ["args", "env", "cwd"];
+const OF_URL: [&str; 2] = ["headers", "ca"];
 
 /// Tags by server name and pattern.
 type Tags = BTreeMap<String, BTreeMap<String, Vec<String>>>;
@@ -52,26 +53,35 @@ impl Reader<'_> {
     }
 
     fn transport(&mut self, values: &Values<'_>, path: &str, workspace: Option<&Path>) -> Option<Transport> {
-        match (values.written("builtin"), values.written("command")) {
-            (Some(_), Some(command)) => {
-                let fault = "a server is either builtin or a command";
-                let path = format!("{path}.command");
-                self.problems
-                    .push(Problem::at(&command.place, &path, Code::InvalidValue, fault).hint("remove one"));
-                None
-            }
-            (Some(_), None) => {
+        match (values.written("builtin"), values.written("command"), values.written("url")) {
+            (Some(_), None, None) => {
                 self.foreign(values, path, &OF_COMMAND, "a command");
+                self.foreign(values, path, &OF_URL, "a url");
                 self.files(values, path, workspace)
             }
-            (None, Some(command)) => {
+            (None, Some(command), None) => {
                 self.foreign(values, path, &OF_FILES, "builtin: files");
+                self.foreign(values, path, &OF_URL, "a url");
                 self.stdio(values, command, path, workspace)
             }
-            // An address is a problem of its own already: not built yet.
-            (None, None) if values.written("url").is_some() => None,
-            (None, None) => {
-                self.missing(values.place(), path, "builtin: files, or command with a program");
+            (None, None, Some(url)) => {
+                self.foreign(values, path, &OF_FILES, "builtin: files");
+                self.foreign(values, path, &OF_COMMAND, "a command");
+                self.at_address(values, url, path)
+            }
+            (None, None, None) => {
+                let accepted = "builtin: files, command with a program, or url with an address";
+                self.missing(values.place(), path, accepted);
+                None
+            }
+            (_, command, url) => {
+                let second = url.map(|node| (node, "url")).or(command.map(|node| (node, "command")));
+                if let Some((node, key)) = second {
+                    let fault = "a server is either builtin, a command or at a url";
+                    let path = format!("{path}.{key}");
+                    let problem = Problem::at(&node.place, &path, Code::InvalidValue, fault);
+                    self.problems.push(problem.hint("keep one and remove the others"));
+                }
                 None
             }
         }
@@ -184,7 +194,7 @@ impl Reader<'_> {
     }
 
     /// A path as text: it travels in a frame.
-    fn utf8(&mut self, path: PathBuf, place: Option<&Place>, key: &str) -> Option<String> {
+    pub(super) fn utf8(&mut self, path: PathBuf, place: Option<&Place>, key: &str) -> Option<String> {
         match (path.into_os_string().into_string(), place) {
             (Ok(text), _) => Some(text),
             (Err(path), Some(place)) => {

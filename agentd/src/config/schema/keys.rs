@@ -167,7 +167,7 @@ const SERVER: &[Key] = &[
         "builtin",
         OneOf(&["files"]),
         "",
-        "The file server inside agentd. One of `builtin` and `command` is required.",
+        "The file server inside agentd. One of `builtin`, `command` and `url` is required.",
     ),
     key("root", Path, "", "Of `builtin: files`: the folder it serves; by default the workspace."),
     key("write", Switch, "false", "Of `builtin: files`: whether `write` and `edit` are offered."),
@@ -190,6 +190,14 @@ const SERVER: &[Key] = &[
         "",
         "Of `command`: its working folder; by default the workspace, else where agentd was started.",
     ),
+    key(
+        "url",
+        Text,
+        "",
+        "A server that speaks MCP over streamable HTTP: the address of its endpoint, `https`, or `http` on loopback.",
+    ),
+    key("headers", Headers, "{}", "Of `url`: sent with every request; values may refer to secrets."),
+    key("ca", Path, "", "Of `url`: a file of certificates, in PEM, to trust in place of the system's."),
     key("ns", Name { dots: false }, "", "Prefix of its tools' names: `ns.tool`."),
     key(
         "allow",
@@ -201,8 +209,6 @@ const SERVER: &[Key] = &[
     key("tags", Tags, "{}", "What its tools are, by pattern. Checked and kept; nothing acts on it yet."),
     key("timeout", Duration, "60s", "Time limit of one call."),
     key("required", Switch, "true", "`false`: a run goes on without it, and the model is told."),
-    later("url"),
-    later("headers"),
     later("sandbox"),
 ];
 

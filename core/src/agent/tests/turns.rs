@@ -1,6 +1,30 @@
 //! Warm loops: one turn for each message, in order, each with budgets of its own (S6.3, F25).
 
 use super::*;
+
+#[test]
+fn tools_that_change_are_seen_from_the_next_call_on_and_within_the_grant() {
+    let mut spec = spec();
+    spec.tools = Some(vec!["files.*".to_owned()]);
+    let mut run = Run::of(&spec);
+    let offered = |run: &Run| -> Vec<String> {
+        run.last_request().tools.iter().map(|tool| tool.name.clone()).collect()
+    };
+    assert_eq!(offered(&run), ["files_read", "subagent_run", "subagent_await"]);
+    let mut changed = tools();
+    changed[0].decl.name = "files.write".to_owned();
+    run.input(Input::ToolsChanged { tools: changed });
+    // The call was made by what the model saw.
+    run.reply(calls(&[("a", "files_read", "{}"), ("b", "files_write", "{}")]));
+    let made: Vec<_> = run.outputs.iter().filter(|o| matches!(o, Output::CallTool { .. })).collect();
+    assert!(matches!(&made[..], [Output::CallTool { name, .. }] if name == "files.read"), "{made:?}");
+    let Some(Output::CallTool { call, .. }) = made.first() else { panic!() };
+    let outcome = ToolOutcome { error: false, value: ToolValue::Text("r".to_owned()) };
+    run.input(Input::ToolDone { call: *call, outcome });
+    assert_eq!(offered(&run), ["files_write", "subagent_run", "subagent_await"]);
+    run.reply(calls(&[("c", "web_get", "{}")]));
+    assert!(offered(&run).iter().all(|name| name != "web_get"), "a grant does not grow");
+}
 use crate::limits::MESSAGES_WAITING;
 use crate::model::ModelError;
 

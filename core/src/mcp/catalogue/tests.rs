@@ -8,7 +8,8 @@ fn page(catalogue: &mut Catalogue, text: &str) -> Result<Next, String> {
 fn one_page(tools: &str) -> (Vec<ToolInfo>, Vec<String>) {
     let mut catalogue = Catalogue::default();
     assert_eq!(page(&mut catalogue, &format!(r#"{{"tools":[{tools}]}}"#)), Ok(Next::Done));
-    catalogue.finish()
+    let (tools, _, notes) = catalogue.finish();
+    (tools, notes)
 }
 
 fn schema_of(tool: &ToolInfo) -> String {
@@ -57,7 +58,7 @@ fn pages_end_at_a_loop_a_bound_or_an_odd_cursor() {
     assert_eq!(page(&mut loops, r#"{"tools":[],"nextCursor":"1"}"#), Ok(Next::Page("1".into())));
     assert_eq!(page(&mut loops, r#"{"tools":[],"nextCursor":"2"}"#), Ok(Next::Page("2".into())));
     assert_eq!(page(&mut loops, r#"{"tools":[{"name":"t"}],"nextCursor":"1"}"#), Ok(Next::Done));
-    let (tools, notes) = loops.finish();
+    let (tools, _, notes) = loops.finish();
     assert_eq!(tools.len(), 1);
     assert!(notes.iter().any(|n| n.contains("came before")), "{notes:?}");
 
@@ -71,13 +72,13 @@ fn pages_end_at_a_loop_a_bound_or_an_odd_cursor() {
     for end in ["null", "\"\""] {
         let mut quiet = Catalogue::default();
         assert_eq!(page(&mut quiet, &format!(r#"{{"tools":[],"nextCursor":{end}}}"#)), Ok(Next::Done));
-        assert_eq!(quiet.finish().1, Vec::<String>::new());
+        assert_eq!(quiet.finish().2, Vec::<String>::new());
     }
     let long = format!("\"{}\"", "c".repeat(limits::MCP_CURSOR_BYTES + 1));
     for odd in ["7", "{}", long.as_str()] {
         let mut odd_one = Catalogue::default();
         assert_eq!(page(&mut odd_one, &format!(r#"{{"tools":[],"nextCursor":{odd}}}"#)), Ok(Next::Done));
-        assert_eq!(odd_one.finish().1.len(), 1, "{odd}");
+        assert_eq!(odd_one.finish().2.len(), 1, "{odd}");
     }
 }
 
@@ -94,7 +95,7 @@ fn a_list_that_is_too_long_is_cut_and_said_so() {
     let schema = r#","inputSchema":{"type":"object"}}"#;
     let tools = list(limits::MCP_TOOLS, "").replace('}', schema);
     assert_eq!(page(&mut exact, &format!(r#"{{"tools":[{tools}]}}"#)), Ok(Next::Done));
-    assert_eq!(exact.finish().1, Vec::<String>::new(), "a list of exactly the bound is whole");
+    assert_eq!(exact.finish().2, Vec::<String>::new(), "a list of exactly the bound is whole");
 
     let long = "é".repeat(limits::MCP_DESCRIPTION_BYTES);
     let (tools, _) = one_page(&list(700, &long));
@@ -106,5 +107,20 @@ fn a_list_that_is_too_long_is_cut_and_said_so() {
 fn an_answer_that_is_no_list_is_an_error() {
     for bad in ["{}", "[]", "null", r#"{"tools":null}"#, r#"{"tools":{}}"#, "7"] {
         assert!(page(&mut Catalogue::default(), bad).unwrap_err().contains("tools/list"), "{bad}");
+    }
+}
+
+#[test]
+fn header_marks_count_only_where_calls_have_headers() {
+    let tools = r#"{"tools":[{"name":"bad","inputSchema":{"type":"object","properties":{"a":{"type":"number","x-mcp-header":"A"}}}},
+        {"name":"good","inputSchema":{"type":"object","properties":{"a":{"type":"string","x-mcp-header":"A"}}},
+         "annotations":{"readOnlyHint":true}}]}"#;
+    for (marks, names) in [(false, vec!["bad", "good"]), (true, vec!["good"])] {
+        let mut catalogue = Catalogue::new(marks);
+        assert_eq!(page(&mut catalogue, tools), Ok(Next::Done));
+        let (tools, traits, notes) = catalogue.finish();
+        assert_eq!(tools.iter().map(|t| t.name.as_str()).collect::<Vec<_>>(), names);
+        assert_eq!((traits["good"].repeatable, traits["good"].mirrors.len()), (true, usize::from(marks)));
+        assert_eq!(notes.iter().any(|note| note.contains("\"bad\"") && note.contains("x-mcp-header")), marks);
     }
 }

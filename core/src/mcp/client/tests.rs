@@ -1,8 +1,13 @@
 //! The client against scripted bytes; properties are in `properties`.
 use super::super::{ToolInfo, Value};
 use super::*;
+use crate::bytes::Json;
+use crate::mcp::handshake;
+use serde_json::json;
 
+mod eras;
 mod properties;
+mod streamable;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -52,7 +57,7 @@ fn answers(outputs: &[Output]) -> Vec<(u64, bool, String)> {
 
 fn fresh() -> Client {
     let info = ClientInfo { name: "agentd".into(), version: "1.2.3".into() };
-    let mut client = Client::new(info, at(0), MINUTE);
+    let mut client = Client::lines(info, at(0), MINUTE).only(Era::Initialize);
     client.start();
     client
 }
@@ -91,7 +96,7 @@ fn handshake_in_its_order() {
     client.start();
     let first = sent(&drain(&mut client));
     let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
-        "protocolVersion": "2025-11-25", "capabilities": {},
+        "protocolVersion": "2025-11-25", "capabilities": {"elicitation": {"form": {}}},
         "clientInfo": {"name": "agentd", "version": "1.2.3"}}});
     assert_eq!(first, [hello]);
     assert_eq!(client.poll_timeout(), Some(at(60_000)));
@@ -113,7 +118,10 @@ fn handshake_in_its_order() {
         server_name: "s".into(),
         version: "9".into(),
         protocol: "2025-11-25".into(),
+        era: Era::Initialize,
+        capabilities: Json::of(&json!({"tools": {}})),
         tools: vec![tool],
+        resources: vec![],
     };
     assert_eq!(drain(&mut client), [ready]);
     assert_eq!(client.poll_timeout(), None);
@@ -425,7 +433,7 @@ fn requests_of_the_server_are_answered_within_a_rate() {
     let mut client = ready();
     feed(&mut client, 0, r#"{"jsonrpc":"2.0","id":7,"method":"ping"}"#);
     assert_eq!(sent(&drain(&mut client)), [json!({"jsonrpc": "2.0", "id": 7, "result": {}})]);
-    for method in ["roots/list", "sampling/createMessage", "elicitation/create", "x"] {
+    for method in ["roots/list", "sampling/createMessage", "x"] {
         feed(&mut client, 0, &format!(r#"{{"jsonrpc":"2.0","id":"q","method":"{method}","params":{{}}}}"#));
         let got = sent(&drain(&mut client));
         assert_eq!((got[0]["id"].as_str(), got[0]["error"]["code"].as_i64()), (Some("q"), Some(-32601)));
@@ -484,8 +492,16 @@ fn progress_is_passed_on_for_open_calls_only() {
         feed(&mut client, 9_000, &progress(token));
     }
     assert_eq!(events(&drain(&mut client)), ["mcp.notification.ignored"]);
-    client.tick(at(5_000));
-    assert_eq!(answers(&drain(&mut client)).len(), 1, "progress does not move the time limit");
+    client.tick(at(6_009));
+    assert_eq!(answers(&drain(&mut client)), [], "the limit counts from the last sign of life");
+    client.tick(at(6_010));
+    assert_eq!(answers(&drain(&mut client)).len(), 1);
+
+    call(&mut client, 10_000, 2);
+    for second in 1..100 {
+        feed(&mut client, 10_000 + second * 1_000, &progress("4"));
+    }
+    assert_eq!(client.poll_timeout(), Some(at(60_000)), "progress does not put it off for ever");
 }
 
 #[test]

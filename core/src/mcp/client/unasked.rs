@@ -1,23 +1,31 @@
 //! What a server sends without being asked: its own requests and its notifications, both bounded.
 
-use super::Client;
+use super::{Asker, Client};
 use crate::limits;
-use crate::mcp::Output;
+use crate::mcp::elicit::{self, Reply};
 use crate::mcp::jsonrpc;
 use crate::mcp::preview::words;
 use crate::mcp::tally::Skipped;
 use crate::note::Level;
 use serde::Deserialize;
+use serde_json::json;
 use serde_json::value::RawValue;
 
 impl Client {
-    /// A request of the server. `ping` is answered; sampling, roots and elicitation are not offered.
-    pub(super) fn asked(&mut self, id: &RawValue, method: &str) {
+    /// A request of the server. `ping` is answered and a question passed on; sampling and roots are not offered.
+    pub(super) fn asked(&mut self, id: &RawValue, method: &str, params: Option<&RawValue>) {
         if id.get().len() > limits::MCP_REQUEST_ID_BYTES || !self.tally.may_reply(self.now) {
             return self.skip(Skipped::Unanswered, "a request of the server was not answered", method);
         }
         let reply = match method {
-            "ping" => jsonrpc::empty_result(id),
+            "ping" => jsonrpc::result(id, &json!({})),
+            // Asked back about a call, the stateless era does that in the call's answer.
+            "elicitation/create" if !self.is_stateless() => match elicit::read(params) {
+                Some(question) if self.questions.len() < limits::MCP_ELICITATIONS => {
+                    return self.question(Asker::Request(id.to_owned()), question);
+                }
+                Some(_) | None => jsonrpc::result(id, &Reply::Cancel.result()),
+            },
             other => {
                 self.skip(
                     Skipped::Refused,
@@ -27,10 +35,11 @@ impl Client {
                 jsonrpc::method_not_found(id, other)
             }
         };
-        self.out.push_back(Output::Send(reply));
+        self.send(reply);
     }
 
     pub(super) fn notified(&mut self, method: &str, params: Option<&RawValue>) {
+        self.listening.heard();
         match method {
             "notifications/progress" => self.progressed(params),
             "notifications/message" if self.tally.may_log(self.now) => {
@@ -40,10 +49,8 @@ impl Client {
             "notifications/message" => {
                 self.skip(Skipped::Message, "log messages of the server came too fast", "")
             }
-            "notifications/tools/list_changed" if self.tally.may_log(self.now) => {
-                let text = "the server says that its tools changed; the list made at its start stays in use";
-                self.log(Level::Info, "mcp.tools.changed", text.into());
-            }
+            "notifications/tools/list_changed" | "notifications/resources/list_changed" => self.changed(),
+            "notifications/subscriptions/acknowledged" => {}
             other => self.skip(Skipped::Notification, "a notification was ignored", other),
         }
     }
@@ -52,7 +59,7 @@ impl Client {
         let params = params.and_then(|p| jsonrpc::object::<Progress<'_>>(p.get()).ok());
         let id = params.and_then(|p| jsonrpc::own_id(p.token));
         match id.and_then(|id| self.calls.progress(id, self.now)) {
-            Some((key, true)) => self.out.push_back(Output::Progress { key }),
+            Some((key, true)) => self.out.push_back(crate::mcp::Output::Progress { key }),
             Some((_, false)) => {}
             None => self.skip(Skipped::Notification, "progress of a call that is not open was ignored", ""),
         }

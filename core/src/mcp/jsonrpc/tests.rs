@@ -101,14 +101,14 @@ fn junk_is_told_apart_from_messages() {
 fn requests_keep_their_id_as_it_was_written() {
     for id in ["1", "-1", "\"a\\ud800\"", "1e999", "18446744073709551617"] {
         let text = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"roots/list"}}"#);
-        let Ok(Incoming::Request { id: raw, method }) = read(&text) else { panic!("{text}") };
+        let Ok(Incoming::Request { id: raw, method, .. }) = read(&text) else { panic!("{text}") };
         let answer = String::from_utf8(method_not_found(raw, &method)).unwrap();
         assert!(
             answer.starts_with(&format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32601,"#)),
             "{answer}"
         );
-        let pong = String::from_utf8(empty_result(raw)).unwrap();
-        assert_eq!(pong, format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{}}}}\n"));
+        let pong = String::from_utf8(super::result(raw, &serde_json::json!({}))).unwrap();
+        assert_eq!(pong, format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{}}}}"));
     }
     assert!(matches!(
         read(r#"{"jsonrpc":"2.0","id":null,"method":"notifications/x","params":[1]}"#),

@@ -38,7 +38,9 @@ fn transport() -> impl Strategy<Value = Transport> {
     let stdio = (text(), texts(), btree_map(text(), text(), 0..4), option::of(text()))
         .prop_map(|(command, args, env, cwd)| Transport::Stdio(Stdio { command, args, env, cwd }));
     let files = (text(), any::<bool>()).prop_map(|(root, write)| Transport::Files(Files { root, write }));
-    prop_oneof![stdio, files]
+    let http = (text(), btree_map(text(), text(), 0..4), option::of(text()))
+        .prop_map(|(url, headers, ca)| Transport::Http(HttpServer { url, headers, ca }));
+    prop_oneof![stdio, files, http]
 }
 
 fn server() -> impl Strategy<Value = Server> {

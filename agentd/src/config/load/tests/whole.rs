@@ -15,7 +15,7 @@ intelligence:
 mcp:
   servers:
     - {name: files, builtin: files, root: ., tags: {\"*\": [sensitive]}, sandbox: {home: true}}
-    - {name: web, url: \"https://mcp.example/web\", headers: {A: \"Bearer {{secret:WEB}}\"}, exclude: [\"post_*\"]}
+    - {name: web, url: \"https://mcp.example/web\", headers: {A: b}, exclude: [\"post_*\"]}
 limits: {run: {steps: 500}, subagents: {queue: 16, instances: {breadth: 2}}}
 subagents:
   {allow_freeform: true, max_attempts: 5, pool: 1, defaults: {model: small, limits: {pids: 1, fds: 1,
@@ -39,8 +39,6 @@ workflows: [{name: nightly}]
             "intelligence.swap_policy",
             "limits.subagents.instances",
             "mcp.servers[0].sandbox",
-            "mcp.servers[1].headers",
-            "mcp.servers[1].url",
             "observability.log_content",
             "observability.metrics_addr",
             "observability.otel",

@@ -1,10 +1,11 @@
-//! Server-sent events, byte by byte: the stream that providers answer in.
+//! Server-sent events, byte by byte: the stream that providers and MCP servers answer in.
 //!
-//! Owns the lines and the event that is not complete yet. Any split of the bytes gives the same events. Refuses
-//! lines and events over their bounds, for good; `id` and `retry` are passed over, since nobody reconnects. Called
-//! by the dialects' readers.
+//! Owns the lines, the event that is not complete yet, and what a reader needs to take a stream up again. Any split of
+//! the bytes gives the same events. Refuses lines and events over their bounds, for good. Called by the model dialects'
+//! readers and by the MCP client.
 
-use crate::limits::{SSE_EVENT_BYTES, SSE_LINE_BYTES};
+use crate::limits::{SSE_EVENT_BYTES, SSE_ID_BYTES, SSE_LINE_BYTES};
+use crate::time::Duration;
 use std::mem;
 
 /// One event.
@@ -16,20 +17,22 @@ pub struct Event {
     pub data: String,
 }
 
-/// What no provider sends.
+/// What no stream may hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SseError {
     /// A line over its bound.
-    #[error("a line of the stream is longer than {SSE_LINE_BYTES} bytes")]
-    LineTooLong,
+    #[error("a line of the stream is longer than {0} bytes")]
+    LineTooLong(usize),
     /// An event over its bound.
-    #[error("an event of the stream is longer than {SSE_EVENT_BYTES} bytes")]
-    EventTooLong,
+    #[error("an event of the stream is longer than {0} bytes")]
+    EventTooLong(usize),
 }
 
 /// The decoder of one stream.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Decoder {
+    line_bytes: usize,
+    event_bytes: usize,
     line: Vec<u8>,
     /// The byte before was a carriage return: a line feed now belongs to it.
     after_return: bool,
@@ -38,13 +41,52 @@ pub struct Decoder {
     name: String,
     data: Vec<u8>,
     has_data: bool,
+    /// The `id` of the event that is not complete yet.
+    id: Option<String>,
+    last_id: Option<String>,
+    retry: Option<Duration>,
     broken: Option<SseError>,
+}
+
+impl Default for Decoder {
+    fn default() -> Decoder {
+        Decoder::bounded(SSE_LINE_BYTES, SSE_EVENT_BYTES)
+    }
 }
 
 impl Decoder {
     /// A decoder at the start of a stream.
     pub fn new() -> Decoder {
         Decoder::default()
+    }
+
+    /// The same, with other bounds on a line and on an event's data, in bytes.
+    pub fn bounded(line_bytes: usize, event_bytes: usize) -> Decoder {
+        Decoder {
+            line_bytes,
+            event_bytes,
+            line: Vec::new(),
+            after_return: false,
+            begun: false,
+            name: String::new(),
+            data: Vec::new(),
+            has_data: false,
+            id: None,
+            last_id: None,
+            retry: None,
+            broken: None,
+        }
+    }
+
+    /// Where a stream that is taken up again goes on: the `id` of the last complete event that had one. An empty one
+    /// takes back those before it.
+    pub fn last_id(&self) -> Option<&str> {
+        self.last_id.as_deref().filter(|id| !id.is_empty())
+    }
+
+    /// How long to wait before the stream is taken up again, where it says so.
+    pub fn retry(&self) -> Option<Duration> {
+        self.retry
     }
 
     /// Takes the next bytes and appends the events that are complete.
@@ -84,8 +126,8 @@ impl Decoder {
     }
 
     fn append(&mut self, piece: &[u8]) -> Result<(), SseError> {
-        if self.line.len() + piece.len() > SSE_LINE_BYTES {
-            return Err(self.fail(SseError::LineTooLong));
+        if self.line.len() + piece.len() > self.line_bytes {
+            return Err(self.fail(SseError::LineTooLong(self.line_bytes)));
         }
         self.line.extend_from_slice(piece);
         Ok(())
@@ -112,8 +154,8 @@ impl Decoder {
         };
         match field {
             b"data" => {
-                if self.data.len() + value.len() + 1 > SSE_EVENT_BYTES {
-                    return Err(self.fail(SseError::EventTooLong));
+                if self.data.len() + value.len() + 1 > self.event_bytes {
+                    return Err(self.fail(SseError::EventTooLong(self.event_bytes)));
                 }
                 if mem::replace(&mut self.has_data, true) {
                     self.data.push(b'\n');
@@ -121,6 +163,14 @@ impl Decoder {
                 self.data.extend_from_slice(value);
             }
             b"event" => self.name = String::from_utf8_lossy(value).into_owned(),
+            // It goes out in a header again: one that could not is none.
+            b"id" if value.len() <= SSE_ID_BYTES && value.iter().all(|b| (b' '..=b'~').contains(b)) => {
+                self.id = String::from_utf8(value.to_vec()).ok();
+            }
+            b"retry" if value.len() <= 9 && value.iter().all(u8::is_ascii_digit) => {
+                let ms = String::from_utf8_lossy(value).parse().ok();
+                self.retry = ms.map(Duration::from_millis).or(self.retry);
+            }
             _ => {}
         }
         Ok(())
@@ -128,6 +178,7 @@ impl Decoder {
 
     /// A blank line: the event is complete. One without data is none.
     fn dispatch(&mut self) -> Option<Event> {
+        self.last_id = self.id.take().or(self.last_id.take());
         let name = mem::take(&mut self.name);
         let data = String::from_utf8_lossy(&self.data).into_owned();
         self.data.clear();

@@ -1,6 +1,4 @@
-//! Keeps credentials out of what people read: providers and proxies quote requests in their errors.
-
-use agentd_core::wire::message::{Endpoint, Remote};
+//! Keeps credentials out of what people read: servers and proxies quote requests in their errors.
 
 /// What stands for a credential.
 const MASK: &str = "[secret]";
@@ -8,15 +6,14 @@ const MASK: &str = "[secret]";
 /// Shorter values are words rather than secrets; masking them would only garble a message.
 const SHORTEST: usize = 8;
 
-/// The values that a request to `endpoint` carries and that nobody is to read.
-pub(super) fn of(remote: &Remote, endpoint: &Endpoint) -> Vec<String> {
-    let headers = remote.headers.values();
-    let all = endpoint.token.iter().chain(headers).map(|value| value.trim().to_owned());
+/// Of the values that a request carries, those that nobody is to read.
+pub(crate) fn secrets<'a>(values: impl IntoIterator<Item = &'a String>) -> Vec<String> {
+    let all = values.into_iter().map(|value| value.trim().to_owned());
     all.filter(|value| value.len() >= SHORTEST).collect()
 }
 
 /// The text with every secret masked, also one of which only the beginning is quoted.
-pub(super) fn mask(mut text: String, secrets: &[String]) -> String {
+pub(crate) fn mask(mut text: String, secrets: &[String]) -> String {
     for secret in secrets {
         let mut ends: Vec<usize> = secret.char_indices().map(|(at, _)| at).chain([secret.len()]).collect();
         ends.retain(|end| *end >= SHORTEST);

@@ -62,17 +62,17 @@ fn bounds_hold_to_the_byte_and_for_good() {
     let line = |value: usize| [b"data:".as_slice(), &vec![b'x'; value]].concat();
     let most = SSE_LINE_BYTES - b"data:".len();
     assert_eq!(decode([line(most).as_slice()]).expect("fits")[0].1.len(), most);
-    assert_eq!(decode([line(most + 1).as_slice()]), Err(SseError::LineTooLong));
+    assert_eq!(decode([line(most + 1).as_slice()]), Err(SseError::LineTooLong(SSE_LINE_BYTES)));
 
     let (mut decoder, mut events) = (Decoder::new(), Vec::new());
     let half = [line(most / 2), b"\n".to_vec()].concat();
     decoder.push(b"data: first\n\n", &mut events).expect("fits");
     decoder.push(&half, &mut events).expect("fits");
     decoder.push(&half, &mut events).expect("fits");
-    assert_eq!(decoder.push(&half, &mut events), Err(SseError::EventTooLong));
-    assert_eq!(decoder.push(b"data: later\n\n", &mut events), Err(SseError::EventTooLong));
+    assert_eq!(decoder.push(&half, &mut events), Err(SseError::EventTooLong(SSE_EVENT_BYTES)));
+    assert_eq!(decoder.push(b"data: later\n\n", &mut events), Err(SseError::EventTooLong(SSE_EVENT_BYTES)));
     assert_eq!(events.len(), 1, "what came before stands");
-    assert_eq!(decoder.finish(), Err(SseError::EventTooLong));
+    assert_eq!(decoder.finish(), Err(SseError::EventTooLong(SSE_EVENT_BYTES)));
 }
 
 proptest! {
@@ -89,4 +89,25 @@ proptest! {
         prop_assert_eq!(&decode([&bytes[..at], &bytes[at..]]), &whole);
         prop_assert_eq!(&decode(bytes.chunks(size)), &whole);
     }
+}
+
+#[test]
+fn where_a_stream_goes_on_is_known_whatever_the_cuts() {
+    let text = b"id: 1\ndata: a\n\nid: e-2\nretry: 500\ndata:\n\nid: three\ndata: cut";
+    for size in [1, 3, text.len()] {
+        let (mut decoder, mut events) = (Decoder::new(), Vec::new());
+        text.chunks(size).for_each(|piece| decoder.push(piece, &mut events).expect("within bounds"));
+        assert_eq!((decoder.last_id(), decoder.retry()), (Some("e-2"), Some(Duration::from_millis(500))));
+        assert_eq!(events.len(), 2);
+    }
+    for odd in
+        ["id: \u{e9}\n\n", "retry: soon\n\n", "retry: -1\n\n", "retry: 99999999999\n\n", "id: a\0b\n\n"]
+    {
+        let (mut decoder, mut events) = (Decoder::new(), Vec::new());
+        decoder.push(odd.as_bytes(), &mut events).expect("within bounds");
+        assert_eq!((decoder.last_id(), decoder.retry()), (None, None), "{odd:?}");
+    }
+    let mut decoder = Decoder::new();
+    decoder.push(b"id: 1\n\nid\n\n", &mut Vec::new()).expect("within bounds");
+    assert_eq!(decoder.last_id(), None, "an empty one takes it back");
 }
