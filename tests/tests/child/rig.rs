@@ -352,6 +352,7 @@ impl Run {
                 repeats: 0,
                 tool_result_bytes: 65_536,
             },
+            budget: None,
             log_level: "info".into(),
         };
         Run { spawn, tag: tag() }
