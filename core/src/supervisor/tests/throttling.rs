@@ -41,9 +41,9 @@ fn reports(desk: &mut Desk, node: NodeId, endpoint: &str, health: Health, retry_
 
 /// What a child was told of endpoints, in order.
 fn told(desk: &mut Desk, node: NodeId) -> Vec<(String, u64)> {
-    let throttle = |down: &Down| match down {
-        Down::Throttle(Throttle { endpoint, for_ms }) => Some((endpoint.clone(), *for_ms)),
-        _ => None,
+    let throttle = |down: &Down| {
+        let Down::Throttle(Throttle { endpoint, for_ms }) = down else { return None };
+        Some((endpoint.clone(), *for_ms))
     };
     desk.child(node).heard.iter().filter_map(throttle).collect()
 }
