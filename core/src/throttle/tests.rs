@@ -16,7 +16,7 @@ fn waits(change: Change, least: Duration) {
         Change::LeaveAlone(wait) => {
             assert!(wait >= least && wait <= least + least / 8, "{wait:?} for {least:?}")
         }
-        other @ (Change::Nothing | Change::GoOn) => panic!("{other:?}, not a wait of {least:?}"),
+        Change::Nothing | Change::GoOn => panic!("{change:?}, not a wait of {least:?}"),
     }
 }
 
