@@ -36,6 +36,7 @@ pub struct Config {
     /// `limits.run.usd`: money of a run and all below it; of a warm one in each turn.
     pub run_usd: Option<Usd>,
     /// `intelligence.budget`.
+    #[serde(default)]
     pub budget: Budget,
     /// The model of `intelligence.budget.degrade`.
     pub degraded: Option<ModelChoice>,

@@ -63,8 +63,8 @@ messages! { Down:
     "finish" => Finish,
     "pause" => Pause,
     "resume" => Resume,
-    "budget_grant" => BudgetGrant,
     "throttle" => Throttle,
+    "budget_grant" => BudgetGrant,
 }
 
 messages! { Up:
@@ -75,12 +75,12 @@ messages! { Up:
     "usage" => Usage,
     "tools" => Tools,
     "tool_request" => ToolRequest,
-    "budget_request" => BudgetRequest,
     "ack" => Ack,
     "model_health" => ModelHealth,
     "turn" => Turn,
     "result" => Result,
     "failed" => Failed,
+    "budget_request" => BudgetRequest,
 }
 
 /// Numbers and frames the messages of one direction of one channel.

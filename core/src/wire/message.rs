@@ -34,10 +34,10 @@ pub enum Down {
     Pause(Pause),
     /// Go on.
     Resume(Resume),
-    /// The one answer to a `budget_request`.
-    BudgetGrant(BudgetGrant),
     /// An endpoint of the model is to be left alone for a while, or no longer (S15.4).
     Throttle(Throttle),
+    /// The one answer to a `budget_request`.
+    BudgetGrant(BudgetGrant),
 }
 
 /// Child to supervisor.
@@ -57,8 +57,6 @@ pub enum Up {
     Tools(Tools),
     /// A call of a tool that the supervisor owns.
     ToolRequest(ToolRequest),
-    /// Asks whether a model call may be made (S15.6). Only of a child whose first frame has `budget`.
-    BudgetRequest(BudgetRequest),
     /// A `message` or a `steer` has been taken: it is in the history.
     Ack(Ack),
     /// How an endpoint of the model was when it was last asked, so that other runs know (S15.4).
@@ -69,6 +67,8 @@ pub enum Up {
     Result(RunResult),
     /// Terminal: the child could not end in a result.
     Failed(Failed),
+    /// Asks whether a model call may be made (S15.6). Only of a child whose first frame has `budget`.
+    BudgetRequest(BudgetRequest),
 }
 
 /// What a child is handed: the whole trust boundary (S3.1, S3.2).

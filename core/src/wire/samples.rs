@@ -102,8 +102,8 @@ pub(super) fn every_down() -> Vec<Down> {
         Down::Finish(Finish { reason: "time is short".into() }),
         Down::Pause(Pause {}),
         Down::Resume(Resume {}),
-        Down::BudgetGrant(BudgetGrant { id: 4, verdict: BudgetVerdict::Refused("none left".into()) }),
         Down::Throttle(Throttle { endpoint: "https://api.example/v1".into(), for_ms: 3_000 }),
+        Down::BudgetGrant(BudgetGrant { id: 4, verdict: BudgetVerdict::Refused("none left".into()) }),
     ]
 }
 
@@ -139,7 +139,6 @@ pub(super) fn every_up() -> Vec<Up> {
             name: "subagent.run".into(),
             args: json(r#"{"instruction":"x"}"#),
         }),
-        Up::BudgetRequest(BudgetRequest { id: 4, input: 900, output: 4096 }),
         Up::Ack(Ack { id: 3 }),
         Up::ModelHealth(ModelHealth {
             endpoint: "https://api.example/v1".into(),
@@ -149,6 +148,7 @@ pub(super) fn every_up() -> Vec<Up> {
         Up::Turn(Turn { id: 2, outcome: TurnOutcome::Result(half()) }),
         Up::Result(half()),
         Up::Failed(Failed { kind: FailKind::Server, error: "fs is gone".into(), text: None, evidence }),
+        Up::BudgetRequest(BudgetRequest { id: 4, input: 900, output: 4096 }),
     ]
 }
 
