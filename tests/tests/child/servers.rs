@@ -137,13 +137,15 @@ fn a_server_that_goes_away_is_a_tool_error_that_names_it() {
 
 #[test]
 fn a_server_that_closes_its_input_with_a_call_in_hand_is_not_waited_for() {
-    // Answers the two requests of the start by their numbers, takes the call, and hears no more.
+    // Answers the three requests of the start by their numbers, takes the call, and hears no more.
     let script = r#"
+        read -r discover
+        echo '{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"no such method"}}'
         read -r initialize
-        echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"deaf","version":"1"}}}'
+        echo '{"jsonrpc":"2.0","id":2,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"deaf","version":"1"}}}'
         read -r initialized
         read -r list
-        echo '{"jsonrpc":"2.0","id":2,"result":{"tools":[{"name":"echo","inputSchema":{"type":"object"}}]}}'
+        echo '{"jsonrpc":"2.0","id":3,"result":{"tools":[{"name":"echo","inputSchema":{"type":"object"}}]}}'
         read -r call
         exec sleep 300 <&-
     "#;
