@@ -253,11 +253,13 @@ impl Http {
         Some(number)
     }
 
-    /// Nothing more is wanted at all. The numbers of the exchanges to shut.
+    /// Nothing more is wanted at all. The numbers of the exchanges to shut: not of what the server is only told, such as
+    /// that a call was cancelled, for that may just be on its way.
     pub(super) fn drop_all(&mut self) -> Vec<u64> {
         self.waiting.clear();
         self.later.clear();
-        std::mem::take(&mut self.open).into_keys().collect()
+        let open = std::mem::take(&mut self.open).into_iter();
+        open.filter(|(_, (what, _))| *what != What::Note).map(|(number, _)| number).collect()
     }
 
     /// Takes a stream up again at its time. `false`: that was tried too often.
