@@ -94,7 +94,7 @@ fn what_is_asked_wrongly_exits_2_and_leaves_stdout_empty() {
         &["run", ""],
         &["run", "a", "b"],
         &["fly"],
-        &["run", "hi", "--mcp", "web=https://x"],
+        &["run", "hi", "--mcp", "web=http://far.example/mcp"],
         &["run", "hi", "-c", "nowhere.yaml"],
         &["run", "hi", "--journal", "playbook.yaml"],
         &["demo", "nowhere"],
