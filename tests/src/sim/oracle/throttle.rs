@@ -96,8 +96,8 @@ pub(super) fn judge_settled(facts: &mut Facts, now: Instant) -> Verdict {
                 continue;
             }
             let told = facts.throttles.told.get(&(run.record.node, endpoint.clone())).copied();
-            // To the millisecond, in which a throttle counts.
-            let enough = told.is_some_and(|told| told + Duration::from_millis(1) >= known.until());
+            // To the millisecond, in which a throttle counts: one that has no more left is not told any more.
+            let enough = told.unwrap_or(now) + Duration::from_millis(1) >= known.until();
             unless(enough, TOLD, || {
                 let due = known.until().since(now);
                 format!(
