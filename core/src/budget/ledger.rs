@@ -4,6 +4,7 @@ use super::amount::{Amount, Caps};
 use super::window::Window;
 use super::{Budget, OnExhausted};
 use crate::id::NodeId;
+use crate::money::Usd;
 use crate::time::Wall;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -38,6 +39,9 @@ pub enum Decision {
         /// When the window turns, or the pace allows it.
         until: Option<Wall>,
     },
+    /// Not yet, for a run's own bound: once calls below that bound gave back what they do not use. Others that wait may
+    /// go first.
+    WaitForOwn,
     /// Never, or not under this policy; the run ends out of tokens.
     Refused {
         /// What is used up, how far, and what would help.
@@ -114,8 +118,10 @@ impl Ledger {
     /// A run wants to make a call.
     pub fn ask(&mut self, node: NodeId, ask: &Ask, now: Wall) -> Decision {
         self.turn(now);
-        if let Some(why) = self.run_is_out(node, ask.own) {
-            return Decision::Refused { why };
+        match self.room_of_runs(node, ask.own) {
+            Room::None { why, .. } => return Decision::Refused { why },
+            Room::Later { .. } => return Decision::WaitForOwn,
+            Room::Now => {}
         }
         let mut options = vec![(Tariff::Own, ask.own)];
         if let (OnExhausted::Degrade, Some(cheaper)) = (self.budget.on_exhausted, ask.degraded) {
@@ -182,18 +188,14 @@ impl Ledger {
     }
 
     /// Whether nothing is left, so that a run that begins could make no call (S4.2): the sentence that says so.
-    pub fn is_out(&self, now: Wall) -> Option<String> {
-        let one = Amount { tokens: 1, usd: crate::money::Usd::from_nanos(1) };
-        match (self.budget.on_exhausted, Ledger::clone(self).room_after_turn(one, now)) {
+    pub fn is_out(&mut self, now: Wall) -> Option<String> {
+        self.turn(now);
+        let least = Amount { tokens: 1, usd: Usd::from_nanos(1) };
+        match (self.budget.on_exhausted, self.room(least, now)) {
             (OnExhausted::Wait | OnExhausted::Slow, Room::None { turns: Some(_), .. }) => None,
             (_, Room::None { why, .. }) => Some(why),
             (_, Room::Now | Room::Later { .. }) => None,
         }
-    }
-
-    fn room_after_turn(mut self, worst: Amount, now: Wall) -> Room {
-        self.turn(now);
-        self.room(worst, now)
     }
 
     fn turn(&mut self, now: Wall) {
@@ -234,14 +236,21 @@ impl Ledger {
         }
     }
 
-    /// Why a run, or one above it, has no room of its own for `worst`.
-    fn run_is_out(&self, node: NodeId, worst: Amount) -> Option<String> {
-        self.path(node).find_map(|at| {
-            let run = self.runs.get(&at)?;
-            let what = run.caps.passed(run.used.plus(run.reserved), worst)?;
-            let whose = if at == node { "the run's budget" } else { "the budget of a run above it" };
-            Some(format!("{whose} is used up: {what}; raise limits.usd or limits.tokens"))
-        })
+    /// Whether a run and those above it have room of their own for `worst`.
+    fn room_of_runs(&self, node: NodeId, worst: Amount) -> Room {
+        let mut room = Room::Now;
+        for at in self.path(node) {
+            let Some(run) = self.runs.get(&at) else { continue };
+            if let Some(what) = run.caps.passed(run.used, worst) {
+                let whose = if at == node { "the run's budget" } else { "the budget of a run above it" };
+                let why = format!("{whose} is used up: {what}; raise limits.usd");
+                return Room::None { why, turns: None };
+            }
+            if !run.caps.hold(run.used.plus(run.reserved).plus(worst)) {
+                room = Room::Later { until: None };
+            }
+        }
+        room
     }
 
     /// Whether a run, or one above it, has a cap on money.

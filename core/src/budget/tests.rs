@@ -72,6 +72,7 @@ fn each_answer_to_exhaustion_is_its_own() {
                 assert_eq!(at, until);
                 "wait"
             }
+            Decision::WaitForOwn => "wait for its own",
             Decision::Refused { .. } => "refused",
             Decision::Failed { .. } => "failed",
             Decision::Granted(_) => "granted",
@@ -140,7 +141,8 @@ fn a_run_and_those_above_it_bound_what_is_below() {
     l.open(NodeId(2), Some(NodeId(1)), caps(1_000));
     l.open(NodeId(3), Some(NodeId(1)), Caps::default());
     assert_eq!(l.ask(NodeId(2), &ask(tokens(60)), Wall(0)), Decision::Granted(Tariff::Own));
-    let Decision::Refused { why } = l.ask(NodeId(3), &ask(tokens(60)), Wall(0)) else { panic!("fits") };
+    assert_eq!(l.ask(NodeId(3), &ask(tokens(60)), Wall(0)), Decision::WaitForOwn);
+    let Decision::Refused { why } = l.ask(NodeId(3), &ask(tokens(101)), Wall(0)) else { panic!("fits") };
     assert!(why.starts_with("the budget of a run above it is used up"), "{why}");
     l.charge(NodeId(2), tokens(10), Wall(0));
     assert_eq!(l.ask(NodeId(3), &ask(tokens(60)), Wall(0)), Decision::Granted(Tariff::Own));

@@ -24,7 +24,7 @@ pub(super) struct BudgetQueue {
     waiting: VecDeque<NodeId>,
     /// When the first one may have room, by the wall clock.
     until: Option<Wall>,
-    /// Something was charged or given back since the first one was last looked at.
+    /// Something was asked, charged or given back since they were last looked at.
     moved: bool,
 }
 
@@ -58,9 +58,7 @@ impl Core {
         // Who has had its answer asks again: what it was granted before and never reported was not made.
         self.ledger.give_back(node);
         self.budget.waiting.push_back(node);
-        if self.budget.waiting.len() == 1 {
-            self.budget.moved = true;
-        }
+        self.budget.moved = true;
         self.grant_calls(out);
         let now = self.now.mono;
         if let Some(run) = self.run(node).filter(|run| run.asking.is_some()) {
@@ -69,34 +67,41 @@ impl Core {
         }
     }
 
-    /// Answers those who wait, in order, as far as there is room.
+    /// Answers those who wait, in order, as far as there is room. Who waits for the daemon's room is not overtaken.
     pub(super) fn grant_calls(&mut self, out: &mut Actions) {
-        while self.budget.moved || self.budget.until.is_some_and(|at| at <= self.now.wall) {
-            (self.budget.moved, self.budget.until) = (false, None);
-            let Some(node) = self.budget.waiting.front().copied() else { return };
-            let decision = match self.worst_case(node) {
-                Some(ask) => self.ledger.ask(node, &ask, self.now.wall),
-                // Nobody waits any more.
-                None => {
-                    self.budget.waiting.pop_front();
-                    self.budget.moved = true;
+        self.budget.moved |= self.budget.until.is_some_and(|at| at <= self.now.wall);
+        // Who cannot be answered any more gives back what was granted, and that is for the others.
+        while std::mem::take(&mut self.budget.moved) {
+            self.budget.until = None;
+            self.grant_once(out);
+        }
+    }
+
+    fn grant_once(&mut self, out: &mut Actions) {
+        let mut waiting = std::mem::take(&mut self.budget.waiting);
+        let mut still = VecDeque::new();
+        while let Some(node) = waiting.pop_front() {
+            // Without a question nobody waits any more.
+            let Some(ask) = self.worst_case(node) else { continue };
+            let verdict = match self.ledger.ask(node, &ask, self.now.wall) {
+                Decision::WaitForOwn => {
+                    still.push_back(node);
                     continue;
                 }
-            };
-            let verdict = match decision {
                 Decision::Wait { until } => {
                     self.budget.until = until;
-                    return;
+                    still.push_back(node);
+                    break;
                 }
                 Decision::Granted(Tariff::Own) => BudgetVerdict::Own,
                 Decision::Granted(Tariff::Degraded) => BudgetVerdict::Degraded,
                 Decision::Refused { why } => BudgetVerdict::Refused(why),
                 Decision::Failed { why } => BudgetVerdict::Failed(why),
             };
-            self.budget.waiting.pop_front();
-            self.budget.moved = true;
             self.answer_budget(node, verdict, out);
         }
+        still.append(&mut waiting);
+        self.budget.waiting = still;
     }
 
     fn answer_budget(&mut self, node: NodeId, verdict: BudgetVerdict, out: &mut Actions) {

@@ -164,7 +164,7 @@ proptest! {
                         draining: *draining,
                         may_wait: *may_wait,
                         no_budget: None,
-        problems: &[],
+                        problems: &[],
                         live: &mut std::iter::empty(),
                     };
                     let expected = naive.ask(step, live.len(), waiting.len());

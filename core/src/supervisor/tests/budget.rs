@@ -134,8 +134,35 @@ fn money_of_a_run_bounds_what_is_below_it() {
     let (mut desk, worker) = Desk::with_worker(config);
     let child = spawned(&mut desk, worker);
     assert_eq!(asks(&mut desk, child, 1, 600), Some(BudgetVerdict::Own));
-    let Some(BudgetVerdict::Refused(why)) = asks(&mut desk, worker, 1, 600) else { panic!("it fits") };
-    assert!(why.starts_with("the run's budget is used up"), "{why}");
+    assert_eq!(asks(&mut desk, worker, 1, 600), None, "the child may give back enough");
     used(&mut desk, child, 100, false);
-    assert_eq!(asks(&mut desk, worker, 2, 600), Some(BudgetVerdict::Own));
+    assert_eq!(granted(&mut desk, worker, 1), Some(BudgetVerdict::Own));
+    used(&mut desk, worker, 600, false);
+    let Some(BudgetVerdict::Refused(why)) = asks(&mut desk, child, 2, 600) else { panic!("it fits") };
+    assert!(
+        why.starts_with("the budget of a run above it is used up") || why.starts_with("the run's"),
+        "{why}"
+    );
+}
+
+/// Who waits for its own run's bound holds up nobody else.
+#[test]
+fn a_run_that_waits_for_its_own_bound_is_passed() {
+    let mut config = priced(100.0, OnExhausted::Refuse);
+    config.run_usd = Usd::from_dollars(100.0);
+    let (mut desk, worker) = Desk::with_worker(config);
+    let limits = json!({ "usd": 1.0 });
+    desk.ask(
+        worker,
+        "subagent.run",
+        json!({ "instruction": "x", "mode": "async", "delegate": true, "limits": limits }),
+    );
+    let bounded = NodeId(desk.core.last_node);
+    desk.ready_if_new(bounded);
+    let (below, other) = (spawned(&mut desk, bounded), spawned(&mut desk, worker));
+    assert_eq!(asks(&mut desk, below, 1, 700), Some(BudgetVerdict::Own));
+    assert_eq!(asks(&mut desk, bounded, 1, 700), None);
+    assert_eq!(asks(&mut desk, other, 1, 700), Some(BudgetVerdict::Own));
+    used(&mut desk, below, 100, false);
+    assert_eq!(granted(&mut desk, bounded, 1), Some(BudgetVerdict::Own));
 }
