@@ -75,15 +75,8 @@ struct RunArgs {
     prompt: String,
     #[command(flatten)]
     config: ConfigArgs,
-    /// The model's name (intelligence.model).
-    #[arg(long, value_name = "NAME")]
-    model: Option<String>,
-    /// A provider's base address instead of its own (intelligence.endpoints). Repeatable: the order is that of failover.
-    #[arg(long = "endpoint", value_name = "URL")]
-    endpoints: Vec<String>,
-    /// How the model is spoken to: anthropic, openai, openai-responses or mock (intelligence.dialect).
-    #[arg(long, value_name = "DIALECT")]
-    dialect: Option<String>,
+    #[command(flatten)]
+    model: ModelFlags,
     /// Add a server: a name, and the command that starts it or its address. Repeatable.
     #[arg(long = "mcp", value_name = "NAME=COMMAND|URL")]
     servers: Vec<String>,
@@ -131,6 +124,20 @@ struct DemoArgs {
     journal: Option<PathBuf>,
     #[command(flatten)]
     driver: DriverArgs,
+}
+
+/// The agent's own model, where the command line says otherwise than the configuration.
+#[derive(Debug, Args)]
+struct ModelFlags {
+    /// The model's name (intelligence.model).
+    #[arg(long, value_name = "NAME")]
+    model: Option<String>,
+    /// A provider's base address instead of its own (intelligence.endpoints). Repeatable: the order is that of failover.
+    #[arg(long = "endpoint", value_name = "URL")]
+    endpoints: Vec<String>,
+    /// How the model is spoken to: anthropic, openai, openai-responses or mock (intelligence.dialect).
+    #[arg(long, value_name = "DIALECT")]
+    dialect: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -283,15 +290,8 @@ struct ModelProbeArgs {
     name: Option<String>,
     #[command(flatten)]
     config: ConfigArgs,
-    /// The model's name (intelligence.model).
-    #[arg(long, value_name = "NAME")]
-    model: Option<String>,
-    /// A provider's base address instead of its own (intelligence.endpoints). Repeatable.
-    #[arg(long = "endpoint", value_name = "URL")]
-    endpoints: Vec<String>,
-    /// How the model is spoken to (intelligence.dialect).
-    #[arg(long, value_name = "DIALECT")]
-    dialect: Option<String>,
+    #[command(flatten)]
+    model: ModelFlags,
     /// Print one JSON object: model, dialect, endpoints, each with what works.
     #[arg(long)]
     json: bool,

@@ -1,6 +1,6 @@
 //! `agentd model probe`: one small request to each endpoint of a model, and what of it works.
 
-use super::{ModelProbeArgs, answer, exit, run};
+use super::{ModelFlags, ModelProbeArgs, answer, exit, run};
 use crate::child::model_probe::{Seen, probe};
 use crate::config::{Flags, Loaded};
 use agentd_core::config::ModelChoice;
@@ -15,7 +15,7 @@ const SHOWN_BYTES: usize = 200;
 
 /// Asks, and prints what came of it.
 pub(super) fn model_probe(args: ModelProbeArgs) -> u8 {
-    let ModelProbeArgs { name, config, model, endpoints, dialect, json } = args;
+    let ModelProbeArgs { name, config, model: ModelFlags { model, endpoints, dialect }, json } = args;
     let flags = Flags { dialect, endpoints, model, ..Flags::default() };
     let loaded = match run::load(config.config, flags) {
         Ok(loaded) => loaded,

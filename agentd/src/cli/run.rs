@@ -1,7 +1,7 @@
 //! `agentd run`: one prompt, one answer.
 
 use super::answer::{self, Printing};
-use super::{RunArgs, exit};
+use super::{ModelFlags, RunArgs, exit};
 use crate::config::{self, Code, Flags, Loaded, LogFormat, Problem, Severity, Sources};
 use crate::log::Format;
 use crate::supervise::{Outcome, Supervisor};
@@ -18,9 +18,7 @@ pub(super) fn run(args: RunArgs) -> u8 {
     let RunArgs {
         prompt,
         config,
-        model,
-        endpoints,
-        dialect,
+        model: ModelFlags { model, endpoints, dialect },
         servers,
         json,
         journal,
