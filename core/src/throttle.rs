@@ -44,11 +44,12 @@ impl Endpoint {
         self.asked_until.max(self.rests_until)
     }
 
-    /// What is to be told once a wait has grown. A little is told on top, so that reports of calls that were in flight
-    /// together, each of which moves the end by a trifle, are told once.
-    fn change(&mut self, now: Instant) -> Change {
+    /// What is to be told once a wait has grown, or is another one: who came when the last one was over was not told of
+    /// that, however long the others were told to wait. A little is told on top, so that reports of calls that were in
+    /// flight together, each of which moves the end by a trifle, are told once.
+    fn change(&mut self, now: Instant, anew: bool) -> Change {
         let until = self.until();
-        if until <= now || until <= self.told_until {
+        if until <= now || until <= self.told_until && !anew {
             return Change::Nothing;
         }
         self.told_until = until + until.since(now) / 8;
@@ -64,8 +65,9 @@ impl Throttles {
             None => self.failed(endpoint, now),
             Some(asked) => {
                 let Some(known) = self.known(endpoint, now) else { return Change::Nothing };
+                let anew = known.until() <= now;
                 known.asked_until = known.asked_until.max(now + asked.min(RETRY_AFTER));
-                known.change(now)
+                known.change(now, anew)
             }
         }
     }
@@ -84,19 +86,17 @@ impl Throttles {
         let rest = first.saturating_mul(2u32.saturating_pow(known.opened)).min(longest);
         known.opened = known.opened.saturating_add(1);
         known.rests_until = now + rest;
-        known.change(now)
+        known.change(now, true)
     }
 
     /// It answered a call: its breaker closes. A time that it asked for itself stands.
     pub fn answered(&mut self, endpoint: &str, now: Instant) -> Change {
         let Some(known) = self.0.get_mut(endpoint) else { return Change::Nothing };
         if now < known.asked_until {
-            *known = Endpoint {
-                asked_until: known.asked_until,
-                told_until: known.told_until,
-                ..Endpoint::default()
-            };
-            return Change::Nothing;
+            let &mut Endpoint { asked_until, rests_until, told_until, .. } = known;
+            *known = Endpoint { asked_until, told_until, ..Endpoint::default() };
+            // Who was told to wait for the breaker is told of the shorter wait.
+            return known.change(now, asked_until < rests_until);
         }
         let waits = now < known.told_until;
         self.0.remove(endpoint);

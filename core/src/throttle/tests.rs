@@ -71,6 +71,25 @@ fn an_answer_closes_the_breaker_but_not_what_was_asked_for() {
 }
 
 #[test]
+fn an_answer_ends_the_wait_for_the_breaker_and_leaves_the_shorter_one_asked_for() {
+    let mut known = Throttles::default();
+    for _ in 0..ENDPOINT_FAILURES {
+        known.failed(A, at(0));
+    }
+    assert_eq!(known.limited(A, Some(secs(1)), at(100)), Change::Nothing, "they wait longer already");
+    waits(known.answered(A, at(100)), secs(1));
+    assert!(known.left(A, at(100)).is_some_and(|left| left < secs(2)), "not the five of the breaker");
+}
+
+#[test]
+fn who_came_after_a_wait_is_told_of_the_next_one() {
+    let mut known = Throttles::default();
+    waits(known.limited(A, Some(secs(30)), at(0)), secs(30));
+    assert_eq!(known.left(A, at(31_000)), None, "a run that starts now is told nothing");
+    waits(known.limited(A, Some(secs(2)), at(31_000)), secs(2));
+}
+
+#[test]
 fn no_more_is_kept_than_the_bound() {
     let mut known = Throttles::default();
     for n in 0..ENDPOINTS {

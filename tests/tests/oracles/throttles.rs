@@ -5,6 +5,7 @@ use agentd_core::wire::message::{Health, Throttle};
 use agentd_core::wire::{Down, Up};
 
 const TOLD: &[&str] = &["a limit that one run learned of reaches the others"];
+const OUTLIVED: &[&str] = &["nobody is held back for what is over"];
 const REASON: &[&str] = &["a throttle has a reason and an end"];
 
 /// Changes for how long a run is to leave an endpoint alone.
@@ -23,6 +24,15 @@ fn a_limit_that_is_not_passed_on_or_not_in_full() {
     };
     misquoted(kept, TOLD);
     misquoted(|down| scaled(down, |ms| ms / 2), TOLD);
+}
+
+#[test]
+fn an_end_of_a_wait_that_is_not_passed_on() {
+    let held = |down| match down {
+        Down::Throttle(told) if told.for_ms == 0 => vec![],
+        down => vec![down],
+    };
+    misquoted(held, OUTLIVED);
 }
 
 #[test]
