@@ -19,6 +19,8 @@ pub(super) struct Bounds {
     pub(super) gaps: Duration,
     /// How much later everything may be, because the plan made it late.
     faults: Duration,
+    /// When the daemon or the machine stood still.
+    standstills: Vec<Instant>,
     interrupts: Vec<Instant>,
     /// Some process cannot be killed in time, by plan.
     pub(super) stubborn: bool,
@@ -70,6 +72,7 @@ impl Bounds {
         Bounds {
             gaps: Duration::ZERO,
             faults,
+            standstills: Vec::new(),
             interrupts: Vec::new(),
             stubborn,
             ticks: (0, Instant::ZERO),
@@ -79,6 +82,19 @@ impl Bounds {
 
     pub(super) fn slack(&self) -> Duration {
         self.faults + self.gaps
+    }
+
+    /// The daemon or the machine stops here for so long.
+    pub(super) fn stands_still(&mut self, now: Instant, length: Duration) {
+        self.gaps += length;
+        self.standstills.push(now);
+    }
+
+    /// When a wait that began at `since` is over at the latest. A daemon cannot tell how long it stood still, only that it
+    /// did, and then begins the wait anew, so that what it lost of it is at most the wait.
+    fn over(&self, since: Instant, wait: Duration) -> Instant {
+        let anew = self.standstills.iter().filter(|at| **at >= since).count();
+        std::iter::repeat_n(wait, anew).fold(since + wait + self.slack(), |due, lost| due + lost)
     }
 
     pub(super) fn interrupted(&mut self, now: Instant) {
@@ -250,16 +266,16 @@ fn after_exit(
     kernel: &Kernel,
 ) -> Verdict {
     let left = kernel.below(id).count();
-    let due = exit + SWEEP_WAIT + bounds.slack();
+    let due = bounds.over(exit, SWEEP_WAIT);
     unless(left == 0 || bounds.stubborn || now <= due, "nothing survives its run", || {
         format!("{id} left {left} processes")
     })?;
-    let due = exit + END_OF_FILE_WAIT + bounds.slack();
+    let due = bounds.over(exit, END_OF_FILE_WAIT);
     let ended = facts.run_of(id).is_none_or(|r| r.terminal.is_some());
     unless(ended || now <= due, "nobody waits for the end of a dead child's output", || {
         format!("{id} is dead since {:?} and its run is live", now.since(exit))
     })?;
-    let due = exit + SWEEP_WAIT + END_OF_FILE_WAIT + Duration::from_secs(1) + bounds.slack();
+    let due = bounds.over(exit, SWEEP_WAIT + END_OF_FILE_WAIT) + Duration::from_secs(1);
     unless(now <= due, "a zombie is reaped", || format!("{id}"))
 }
 

@@ -260,8 +260,8 @@ impl Oracles {
     }
 
     /// The daemon is stopped for so long.
-    pub(crate) fn gap(&mut self, length: Duration) {
-        self.bounds.gaps += length;
+    pub(crate) fn gap(&mut self, now: Instant, length: Duration) {
+        self.bounds.stands_still(now, length);
         // A shorter one leaves no mark that the core could see, when no timer falls into it.
         if length > END_OF_FILE_WAIT {
             self.facts.gaps += length;

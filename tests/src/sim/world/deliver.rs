@@ -249,7 +249,7 @@ impl World<'_> {
     }
 
     fn gap(&mut self, length: Duration, machine: bool) {
-        self.oracles.gap(length);
+        self.oracles.gap(self.now, length);
         if machine {
             self.agenda.postpone(length);
             self.stopped_until = self.stopped_until + length;
