@@ -36,7 +36,7 @@ pub enum Decision {
     /// Not yet. It is to be asked again whenever something is charged or given back, and at this time at the latest,
     /// where there is one.
     Wait {
-        /// When the window turns, or the pace allows it.
+        /// When a window turns that stands in the way, or the pace may allow it.
         until: Option<Wall>,
     },
     /// Not yet, for a run's own bound: once calls below that bound gave back what they do not use. Others that wait may
@@ -211,6 +211,7 @@ impl Ledger {
             let why = format!("the lifetime budget is used up: {what}; raise intelligence.budget.lifetime");
             return Room::None { why, turns: None };
         }
+        // When the first of what stands in the way may be gone.
         let mut until: Option<Wall> = None;
         let mut waits = !caps.hold(self.lifetime.plus(in_flight));
         for window in &self.windows {
@@ -222,11 +223,15 @@ impl Ledger {
                     format!("the budget of this {per} is used up: {what}; raise intelligence.budget.windows");
                 return Room::None { why, turns: fits_an_empty_one.then(|| window.ends()) };
             }
-            waits |= !window.caps.hold(window.used().plus(in_flight));
+            let mut wait_until = |at: Wall| until = Some(until.map_or(at, |was: Wall| was.min(at)));
+            if !window.caps.hold(window.used().plus(in_flight)) {
+                waits = true;
+                wait_until(window.ends());
+            }
             if self.budget.on_exhausted == OnExhausted::Slow {
                 let from = window.paced_from(window.used().plus(in_flight));
                 if from > now {
-                    until = until.max(Some(from));
+                    wait_until(from);
                 }
             }
         }
@@ -307,7 +312,7 @@ impl Ledger {
 /// Whether a worst case fits.
 enum Room {
     Now,
-    /// Once calls in flight gave back what they do not use, or at that time.
+    /// Once calls in flight gave back what they do not use; at that time it is to be looked at again.
     Later {
         until: Option<Wall>,
     },

@@ -41,8 +41,9 @@ fn ledger(budget: Budget) -> Ledger {
 fn the_worst_case_is_reserved_and_the_difference_given_back() {
     let mut l = hourly(100, OnExhausted::Refuse);
     assert_eq!(l.ask(NodeId(1), &ask(tokens(70)), Wall(0)), Decision::Granted(Tariff::Own));
-    // It would fit if the first one used nothing, which only its end can tell.
-    assert_eq!(l.ask(NodeId(2), &ask(tokens(40)), Wall(0)), Decision::Wait { until: None });
+    // It would fit if the first one used nothing, which only its end can tell; or in the next hour.
+    let until = Some(Wall(HOUR));
+    assert_eq!(l.ask(NodeId(2), &ask(tokens(40)), Wall(0)), Decision::Wait { until });
     l.charge(NodeId(1), tokens(20), Wall(0));
     assert_eq!(l.ask(NodeId(2), &ask(tokens(40)), Wall(0)), Decision::Granted(Tariff::Own));
     l.charge(NodeId(2), tokens(40), Wall(0));

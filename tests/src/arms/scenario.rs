@@ -231,6 +231,7 @@ fn check_script(script: &Script) -> Result<(), String> {
                 return Err(format!("{what:?}: only a fake machine can do this"));
             }
             Step::Ask(_) => return Err("ask: what it waits for is by the clock".to_owned()),
+            Step::Call { .. } => return Err("call: how long it takes is by the clock".to_owned()),
             Step::Wait(_) => return Err("wait: it is by the clock; use `until`".to_owned()),
             _ => {}
         }

@@ -2,14 +2,16 @@
 
 use super::draw;
 use super::oracle::Violation;
-use super::plan::{Fault, Knobs, Plan};
+use super::plan::{Fault, Knobs, Plan, Policy, Purse};
 use super::shrink::shrink;
 use super::story::Story;
 use super::world::{Outcome, World};
+use agentd_core::budget::{Budget, Caps, OnExhausted, Per};
 use agentd_core::bytes::Bytes;
 use agentd_core::config::{Config, Kill, Liveness, ModelChoice, Rate, SubagentLimits};
 use agentd_core::machine::Machine;
 use agentd_core::money::{Price, Usd};
+use agentd_core::record::Tokens;
 use agentd_core::time::{Duration, Instant, Now};
 use agentd_core::wire::message::{Dialect, Endpoint, Model, Remote, RunLimits};
 use serde::{Deserialize, Serialize};
@@ -178,10 +180,40 @@ fn tail(story: &[String], lines: usize) -> String {
     left + &story[from..].iter().map(cut).collect::<Vec<_>>().join("\n")
 }
 
-/// What the model costs where it costs anything: a whole number of billionths a token, so that sums are exact.
-pub(super) fn price() -> Price {
+/// The model that calls may be told to make do with.
+pub(super) const CHEAPER: &str = "cheaper";
+
+/// What a model costs where it costs anything: a whole number of billionths a token, so that sums are exact.
+pub(super) fn price(model: &str) -> Price {
     let usd = |cents: u64| Usd::from_nanos(cents * 10_000_000);
-    Price { input: usd(300), output: usd(1_500), cached: usd(30) }
+    match model {
+        CHEAPER => Price { input: usd(100), output: usd(500), cached: usd(10) },
+        _ => Price { input: usd(300), output: usd(1_500), cached: usd(30) },
+    }
+}
+
+/// What so many tokens cost that the run's own model reads.
+fn worth(tokens: u64) -> Usd {
+    price("sim").of(&Tokens { input: tokens, ..Tokens::default() })
+}
+
+fn budget(purse: &Purse) -> Budget {
+    let caps = |tokens: u64| match (tokens, purse.money) {
+        (0, _) => Caps::default(),
+        (tokens, false) => Caps { tokens: Some(tokens), usd: None },
+        (tokens, true) => Caps { tokens: None, usd: Some(worth(tokens)) },
+    };
+    Budget {
+        lifetime: caps(purse.lifetime),
+        windows: (purse.minute > 0).then(|| (Per::Minute, caps(purse.minute))).into_iter().collect(),
+        on_exhausted: match purse.policy {
+            Policy::Wait => OnExhausted::Wait,
+            Policy::Slow => OnExhausted::Slow,
+            Policy::Degrade => OnExhausted::Degrade,
+            Policy::Refuse => OnExhausted::Refuse,
+            Policy::Fail => OnExhausted::Fail,
+        },
+    }
 }
 
 /// The configuration that a plan's knobs mean.
@@ -199,8 +231,17 @@ pub(crate) fn config(knobs: &Knobs) -> Config {
         }),
     };
     let model = Model { name: "sim".into(), dialect };
+    let choice = |model: Model| {
+        let price = knobs.priced.then(|| price(&model.name));
+        ModelChoice { price, ..ModelChoice::of(model) }
+    };
+    let purse = knobs.purse.unwrap_or_default();
+    let cheaper = Model { name: CHEAPER.into(), ..model.clone() };
     Config {
-        model: ModelChoice { price: knobs.priced.then(price), ..ModelChoice::of(model.clone()) },
+        model: choice(model.clone()),
+        degraded: (purse.policy == Policy::Degrade).then(|| choice(cheaper)),
+        budget: budget(&purse),
+        run_usd: (purse.run > 0).then(|| worth(purse.run)),
         one_shot: knobs.one_shot,
         worker_idle: ms(knobs.idle_ms),
         wake_on_results: knobs.wake,

@@ -106,7 +106,7 @@ fn smaller(plan: &Plan) -> Vec<Plan> {
 /// One knob at a time back to its default.
 fn knobs(plan: &Plan) -> Vec<Plan> {
     let d = Knobs::default();
-    let sets: [fn(&mut Knobs, &Knobs); 18] = [
+    let sets: [fn(&mut Knobs, &Knobs); 19] = [
         |k, d| k.one_shot = d.one_shot,
         |k, d| k.wake = d.wake,
         |k, d| k.queue = d.queue,
@@ -126,7 +126,8 @@ fn knobs(plan: &Plan) -> Vec<Plan> {
         |k, d| k.strangers = d.strangers,
         |k, d| (k.pipe, k.read, k.write) = (d.pipe, d.read, d.write),
         |k, d| k.turn_ms = d.turn_ms,
-        |k, d| k.priced = d.priced,
+        |k, d| k.purse = d.purse,
+        |k, d| (k.priced, k.purse) = (d.priced, d.purse),
         |k, d| (k.jitter_ms, k.tick_first) = (d.jitter_ms, d.tick_first),
     ];
     sets.iter()

@@ -1,6 +1,7 @@
 //! The oracles see: a core that is wrong in one way is caught, by the rule that names that way. Without this a
 //! green simulation could mean that nobody looks.
 
+mod budgets;
 mod prompts;
 mod queue;
 mod tamper;

@@ -45,6 +45,9 @@ fn plan_by(mut rng: Choices, seed: u64) -> Plan {
     if d.rng.below(3) == 1 {
         d.providers(&mut plan);
     }
+    if d.rng.below(3) == 1 {
+        d.purse(&mut plan);
+    }
     plan
 }
 
@@ -129,6 +132,7 @@ impl Draw {
             turn_ms,
             endpoints: 0,
             priced: self.one_in(2),
+            purse: None,
             parent_death: true,
             jitter_ms: self.pick(&[0, 1, 1, 10, 40]),
             tick_first: self.one_in(2),

@@ -15,12 +15,14 @@
 //! | `permits` | limits are never passed, and refuse only who is over them |
 //! | `usage` | tokens and money are those that were reported, and a subtree's sum is the sum |
 //! | `throttle` | what one run learns of a provider's limit reaches the others, and all go on after it |
+//! | `budget` | no budget is ever passed; a call is refused only for lack of room, and waits for nothing else |
 //! | `plan` | a plan's items are what calls and the ends of runs made of them |
 //! | `rest` | once nothing goes wrong any more all comes to rest; nothing outlives a daemon that was killed |
 //! | `bounds` | how long anything may take; signals have a reason; timers move; rest comes |
 
 mod answers;
 mod bounds;
+mod budget;
 mod facts;
 mod operators;
 mod ownership;
@@ -198,6 +200,9 @@ impl Oracles {
         if let Down::Throttle(throttle) = down {
             throttle::judge(&mut self.facts, now, node, throttle)?;
         }
+        if let Down::BudgetGrant(grant) = down {
+            budget::judge(&mut self.facts, now, node, grant)?;
+        }
         let Down::ToolResult(answer) = down else { return Ok(()) };
         answers::judge(&mut self.facts, now, node, answer)?;
         self.permits.answered(&self.facts, now, node, answer)
@@ -213,7 +218,8 @@ impl Oracles {
             .turned(now, was_tick, next)
             .and_then(|()| turns::judge_settled(&mut self.facts, now))
             .and_then(|()| answers::judge_settled(&mut self.facts))
-            .and_then(|()| throttle::judge_settled(&mut self.facts, now));
+            .and_then(|()| throttle::judge_settled(&mut self.facts, now))
+            .and_then(|()| budget::judge_settled(&mut self.facts, now));
         self.check(now, verdict);
     }
 

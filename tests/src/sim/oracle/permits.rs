@@ -1,6 +1,7 @@
 //! Limits are never passed, and nobody is refused who is under them (S4.3, S4.7). Kept by a count of its own.
 
 use super::bounds::Bounds;
+use super::budget;
 use super::facts::{Facts, Intent, Node, Run, name};
 use super::queue::Queue;
 use super::{Verdict, unless};
@@ -139,6 +140,10 @@ impl Permits {
                 unless(depth > self.depth, GHOST, seen(format!("depth {depth} of {}", self.depth)))
             }
             Some("rate") => unless(!self.rate.has(now), GHOST, seen("the bucket is not empty".into())),
+            Some("budget") => {
+                let out = facts.run_of(node).is_some_and(|run| budget::is_out(facts, run));
+                unless(out, GHOST, seen("something is left of every budget".into()))
+            }
             Some("draining") => unless(facts.draining().is_some(), GHOST, seen("no drain has begun".into())),
             Some(_) | None => Ok(()),
         }

@@ -1,4 +1,4 @@
-//! The numbers of a plan: limits, durations, and how the machine and the driver are.
+//! The numbers of a plan: limits, durations, budgets, and how the machine and the driver are.
 
 use serde::{Deserialize, Serialize};
 
@@ -63,12 +63,48 @@ pub struct Knobs {
     pub endpoints: u32,
     /// The model's tokens have a price.
     pub priced: bool,
+    /// What model calls may cost.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub purse: Option<Purse>,
     /// Children have the parent-death signal, as the spawner sets it. A machine without it is for tests of the rules.
     pub parent_death: bool,
     /// Longest ordinary delay of a notice.
     pub jitter_ms: u64,
     /// Whether a late driver hands over the `Tick` before what else is due.
     pub tick_first: bool,
+}
+
+/// `intelligence.budget` and `limits.run.usd`. Amounts are in tokens that the run's own model reads; zero is no cap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Purse {
+    /// `lifetime`.
+    pub lifetime: u64,
+    /// The window of a minute.
+    pub minute: u64,
+    /// Both of these are the price of so many tokens.
+    pub money: bool,
+    /// `limits.run.usd`, as the price of so many tokens.
+    pub run: u64,
+    /// `on_exhausted`.
+    pub policy: Policy,
+}
+
+/// What happens to a call that does not fit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Policy {
+    /// It waits.
+    #[default]
+    Wait,
+    /// It waits, and earlier for an even pace.
+    Slow,
+    /// The cheaper model makes it.
+    Degrade,
+    /// Its run ends.
+    Refuse,
+    /// Its run fails.
+    Fail,
 }
 
 impl Knobs {
@@ -110,6 +146,7 @@ impl Default for Knobs {
             turn_ms: 0,
             endpoints: 0,
             priced: false,
+            purse: None,
             parent_death: true,
             jitter_ms: 1,
             tick_first: false,

@@ -7,7 +7,7 @@ mod knobs;
 mod step;
 
 pub use fault::{Fault, Interrupt, Order};
-pub use knobs::Knobs;
+pub use knobs::{Knobs, Policy, Purse};
 pub use step::{Answer, Flaw, ItemStatus, Mode, Offspring, Provider, Rank, Rubbish, Step, TurnEnd};
 
 use agentd_core::time::{Duration, Instant};
@@ -15,6 +15,9 @@ use serde::{Deserialize, Serialize};
 
 /// When the daemon starts; times in a plan are counted from here.
 pub(crate) const START: Instant = Instant::from_millis(1);
+
+/// Wall time at the daemon's epoch, in milliseconds since 1970: 2026-11-30.
+pub(crate) const EPOCH_MS: u64 = 1_796_000_000_000;
 
 /// One simulated life.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -94,6 +94,15 @@ pub enum Step {
     Think,
     /// Asks its model, at an endpoint that may be asked: waits for one, and says what came of it.
     Ask(Provider),
+    /// Makes a model call: asks for it where it has to, and ends its turn when it is refused.
+    Call {
+        /// Most tokens that it may need.
+        most: u64,
+        /// Tokens that it needs; no more than `most`.
+        used: u64,
+        /// How long it takes.
+        ms: u64,
+    },
     /// Calls a tool the supervisor does not have.
     Nonsense,
     /// Waits until every call is answered.
@@ -163,6 +172,7 @@ impl Step {
             | Step::Overview
             | Step::Think
             | Step::Ask(_)
+            | Step::Call { .. }
             | Step::Nonsense
             | Step::Collect
             | Step::Mutter(_)

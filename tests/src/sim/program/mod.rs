@@ -2,6 +2,7 @@
 //! the supervisor but frames, as a real one. The world lends it a pipe each way and carries out its deeds.
 
 mod asking;
+mod calls;
 mod speak;
 mod turns;
 
@@ -13,6 +14,7 @@ use agentd_core::time::{Duration, Instant};
 use agentd_core::wire::message::{LoopEnd, Mode, Spawn, State, ToolResult, WaitingOn};
 use agentd_core::wire::{Decoded, Down, DownDecoder, Encoder, Up};
 use asking::Endpoints;
+use calls::Calls;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use turns::Turns;
@@ -72,6 +74,7 @@ pub(crate) struct Program {
     ended: bool,
     turns: Turns,
     endpoints: Endpoints,
+    model_calls: Calls,
     /// It takes no step until it may go on.
     paused: bool,
     /// It began when nothing went wrong any more.
@@ -108,6 +111,7 @@ impl Program {
             ended: false,
             turns: Turns::default(),
             endpoints: Endpoints::default(),
+            model_calls: Calls::default(),
             paused: false,
             is_well: false,
             decoder: DownDecoder::new(),
@@ -197,6 +201,7 @@ impl Program {
             if self.nature().on_cancel == OnCancel::Leaves(0) || !self.wants_word() {
                 self.leave(now, Exit::Code(0));
             } else {
+                self.cut_call();
                 self.end_with(LoopEnd::Cancelled, None, None);
                 self.leave(now, Exit::Code(0));
             }
@@ -266,8 +271,7 @@ impl Program {
             Down::Finish(_) => self.turns.finish = self.has_work(),
             Down::Pause(_) => self.paused = true,
             Down::Resume(_) => self.paused = false,
-            // No plan has a budget yet, so nobody asks.
-            Down::BudgetGrant(_) => self.complain("a grant that it did not ask for".into()),
+            Down::BudgetGrant(grant) => self.granted(now, grant),
             Down::Throttle(throttle) => self.throttled(now, &throttle),
         }
     }
@@ -281,6 +285,7 @@ impl Program {
         self.token = token;
         self.turns = Turns::begun(spawn.mode == Mode::Warm);
         self.endpoints = Endpoints::of(spawn);
+        self.model_calls = Calls::of(spawn);
         self.phase = match self.nature().ready {
             Readiness::After(ms) => Phase::Starting(Some(now + Duration::from_millis(ms))),
             Readiness::Never => Phase::Starting(None),
@@ -310,6 +315,7 @@ impl Program {
             return true;
         }
         self.asleep = None;
+        self.call_answered();
         self.endpoints.asking = false;
         self.collecting = self.collecting && !self.open.is_empty();
         if self.gate.as_ref().is_some_and(|gate| self.open_gates.contains(gate)) {
@@ -317,7 +323,7 @@ impl Program {
         }
         // Asked for what it has, it waits at no gate.
         let gated = self.gate.is_some() && !self.turns.finish;
-        self.collecting || self.paused || gated || self.is_at_rest()
+        self.collecting || self.paused || gated || self.model_calls.waits() || self.is_at_rest()
     }
 
     fn perform(&mut self, now: Instant, deeds: &mut Vec<Deed>) {
@@ -367,6 +373,7 @@ impl Program {
             Step::Overview => self.ask_about("status", at, serde_json::json!({})),
             Step::Think => self.think(),
             Step::Ask(says) => self.ask_model(now, says),
+            Step::Call { most, used, ms } => self.call(now, most, used, ms),
             Step::Nonsense => self.ask_about("subagent.clone", at, serde_json::json!({})),
             Step::Collect => {
                 self.collecting = true;

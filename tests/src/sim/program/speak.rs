@@ -182,7 +182,8 @@ impl Program {
     pub(super) fn progress(&mut self, i: u32) {
         let progress = match i % 3 {
             0 => Up::State(State::of(WaitingOn::Model, i)),
-            1 => Up::Usage(self.used_something()),
+            // Who has to ask has made no call.
+            1 if !self.model_calls.asks => Up::Usage(self.used_something()),
             _ => Up::Event(Event {
                 level: "info".into(),
                 name: "sim.progress".into(),
@@ -207,6 +208,9 @@ impl Program {
 
     /// A model call begins.
     pub(super) fn think(&mut self) {
+        if self.model_calls.asks {
+            return;
+        }
         let in_flight = Some(25 + self.used);
         self.send(&Up::State(State { in_flight, ..State::of(WaitingOn::Model, 1) }));
     }

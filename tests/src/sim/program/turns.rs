@@ -173,6 +173,26 @@ impl Program {
         }
     }
 
+    /// It is in a turn of many.
+    pub(super) fn has_turn(&self) -> bool {
+        self.turns.in_hand.is_some()
+    }
+
+    /// Ends the turn in hand: it may spend no more.
+    pub(super) fn end_turn_exhausted(&mut self) {
+        let id = self.turns.in_hand.unwrap_or(self.turns.last);
+        let text = Some(format!("token={} so far", self.token));
+        self.tell_turn(id, LoopEnd::ExhaustedTokens, text, true);
+    }
+
+    /// Ends the turn in hand: it may spend no more, and that is a failure.
+    pub(super) fn end_turn_failed(&mut self, error: String) {
+        let id = self.turns.in_hand.unwrap_or(self.turns.last);
+        let evidence = LoopEvidence::default();
+        let failed = Failed { kind: FailKind::Budget, error, text: None, evidence };
+        self.over(Turn { id, outcome: TurnOutcome::Failed(failed) });
+    }
+
     fn tell_turn(&mut self, id: u64, end: LoopEnd, text: Option<String>, partial: bool) {
         let evidence = LoopEvidence { model_calls: 1, ..LoopEvidence::default() };
         let error = (end != LoopEnd::Completed).then(|| "as the script says".to_owned());
@@ -206,6 +226,7 @@ impl Program {
             }
             OnTurnCancel::EndsItself => {
                 self.begin_early();
+                self.cut_call();
                 self.end_with(LoopEnd::Cancelled, None, None);
                 self.leave(now, Exit::Code(0));
             }
@@ -220,6 +241,7 @@ impl Program {
         self.turns.cancelling = None;
         if self.turns.in_hand == Some(turn) && !matches!(self.phase, Phase::Leaving(..)) {
             self.begin_early();
+            self.cut_call();
             self.tell_turn(turn, LoopEnd::Cancelled, None, true);
         }
     }

@@ -12,7 +12,7 @@ mod perform;
 use crate::sim::agenda::{Agenda, Lane, Stream};
 use crate::sim::kernel::{Kernel, Serial};
 use crate::sim::oracle::{Oracles, Violation};
-use crate::sim::plan::{Fault, Interrupt, Plan, START};
+use crate::sim::plan::{EPOCH_MS, Fault, Interrupt, Plan, START};
 use crate::sim::program::instruction;
 use crate::sim::story::Story;
 pub(crate) use acts::Acts;
@@ -27,8 +27,6 @@ use child::Child;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Wall time at the daemon's epoch: 2026-11-30.
-const EPOCH_MS: u64 = 1_796_000_000_000;
 /// More events than any plan needs: a loop.
 const MOST_EVENTS: u64 = 2_000_000;
 /// Longer than any plan needs: something waits for ever.

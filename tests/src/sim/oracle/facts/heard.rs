@@ -64,7 +64,16 @@ impl Facts {
         self.heard_from = Some(id);
         self.spent.entry(id).or_insert_with(|| Spent::new(priced)).heard(up);
         match up {
-            Up::Turn(turn) => self.turn_told(now, id, turn),
+            Up::Turn(turn) => {
+                self.purses.turn_ended(now, id);
+                self.turn_told(now, id, turn);
+            }
+            Up::Result(_) | Up::Failed(_) => self.purses.turn_ended(now, id),
+            // Whose end is decided is not answered.
+            Up::BudgetRequest(ask) if self.run_of(id).is_some_and(|run| run.terminal.is_none()) => {
+                self.purses.asked(id, ask);
+            }
+            Up::Usage(usage) => self.purses.used(now, priced, id, usage),
             Up::ModelHealth(report) => self.throttles.reported(now, report),
             Up::Ack(ack) => {
                 self.prompts.note_taken(id, ack.id);

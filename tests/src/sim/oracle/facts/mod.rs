@@ -16,6 +16,7 @@ pub(super) use run::{Intent, Run};
 pub(super) use spent::Spent;
 pub(super) use talk::{Message, Talk, TurnSeen};
 
+use super::budget::Purses;
 use super::throttle::Throttles;
 use super::usage;
 use crate::sim::plan::Plan;
@@ -76,6 +77,8 @@ pub(super) struct Facts {
     pub(super) prompts: Prompts,
     /// What is known of the model's endpoints, and who was told.
     pub(super) throttles: Throttles,
+    /// What model calls cost, and who waits for a budget.
+    pub(super) purses: Purses,
     /// What each `Persist` was of, and whether it was terminal.
     persists: BTreeMap<u64, (RunId, bool)>,
     pub(super) last_seq: Option<u64>,
@@ -104,6 +107,7 @@ impl Facts {
             asks: Vec::new(),
             prompts: Prompts::default(),
             throttles: Throttles::default(),
+            purses: Purses::default(),
             persists: BTreeMap::new(),
             last_seq: None,
             heard_from: None,
@@ -428,6 +432,7 @@ impl Facts {
         run.record = record.clone();
         if terminal && run.terminal.is_none() {
             run.terminal = Some((now, record.clone()));
+            self.purses.decided(now, record.node);
             self.doom_children_of(record.node, now);
         }
         if new {

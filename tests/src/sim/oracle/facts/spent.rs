@@ -48,12 +48,12 @@ impl Spent {
         self.in_flight = None;
         let input = usage.input.saturating_sub(std::mem::take(&mut self.ahead));
         let (output, cached, estimated) = (usage.output, usage.cached, usage.estimated);
-        self.charge(Tokens { input, output, cached, estimated, ..Tokens::default() });
+        self.charge(&usage.model, Tokens { input, output, cached, estimated, ..Tokens::default() });
     }
 
-    fn charge(&mut self, mut tokens: Tokens) {
+    fn charge(&mut self, model: &str, mut tokens: Tokens) {
         if self.priced {
-            tokens.usd = price().of(&tokens);
+            tokens.usd = price(model).of(&tokens);
         } else {
             tokens.unpriced = true;
         }
@@ -64,7 +64,7 @@ impl Spent {
     pub(in crate::sim::oracle) fn decided(&mut self, recorded: &Tokens) {
         if let Some(input) = self.in_flight.take() {
             self.ahead = input;
-            self.charge(Tokens { input, estimated: true, ..Tokens::default() });
+            self.charge("sim", Tokens { input, estimated: true, ..Tokens::default() });
         }
         if self.own != *recorded && !self.stood.is_empty() {
             self.is_vague = true;
