@@ -72,6 +72,16 @@ fn the_first_gate_in_order_speaks() {
 }
 
 #[test]
+fn depth_says_how_deep_the_run_would_be() {
+    let limits = SubagentLimits { depth: 2, ..LIMITS };
+    let mut a = Admission::new(limits, None, Instant::ZERO);
+    assert!(ask(&mut a, &good(), 1, false).is_ok());
+    let no = ask(&mut a, &good(), 2, false).unwrap_err();
+    assert_eq!(no.message, "depth: this run is at depth 2 of 2");
+    assert_eq!((no.limit.as_deref(), no.observed.as_deref()), (Some("2"), Some("3")));
+}
+
+#[test]
 fn total_counts_admissions_not_refusals() {
     let mut a = Admission::new(SubagentLimits { breadth: 100, ..LIMITS }, None, Instant::ZERO);
     for _ in 0..20 {

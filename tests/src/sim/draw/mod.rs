@@ -4,6 +4,7 @@
 
 mod choices;
 mod faults;
+mod models;
 mod scripts;
 mod swarm;
 
