@@ -7,7 +7,7 @@
 //! |---|---|
 //! | 4 | [`supervisor`] |
 //! | 3 | [`run`], [`admit`] |
-//! | 2 | [`plan`], [`mod@distill`], [`policy`], [`throttle`] |
+//! | 2 | [`plan`], [`mod@distill`], [`policy`], [`throttle`], [`transcript`] |
 //! | 1 | [`wire`], [`mod@sse`], [`record`], [`money`], [`budget`], [`snapshot`], [`json`], [`event`], [`action`], [`config`], [`machine`], [`note`] |
 //! | 0 | [`time`], [`id`], [`rng`], [`limits`], [`error`], [`bytes`], [`preview`], [`units`], [`address`] |
 //!
@@ -42,6 +42,7 @@ pub mod plan;
 pub mod policy;
 pub mod record;
 pub mod throttle;
+pub mod transcript;
 
 pub mod admit;
 pub mod run;
