@@ -25,7 +25,7 @@ impl Loop {
         let reply = match reply {
             Ok(reply) => reply,
             Err(error) => {
-                out.push(log::model_failed(self.budget.steps, took, &error));
+                self.failed_call(thought, took, &error, out);
                 if self.budget.is_overdue(now) {
                     return self.out_of_time(out);
                 }

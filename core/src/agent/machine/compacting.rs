@@ -75,8 +75,7 @@ impl Loop {
         };
         self.tell(WaitingOn::Model, Some(estimate(sent)), out);
         out.push(Output::CallModel { call, request: Box::new(request) });
-        let condenses = Some(before);
-        Phase::Thinking(Thought { call, began: now, degraded, sent, last: false, condenses, held_up: false })
+        Phase::Thinking(Thought { condenses: Some(before), ..Thought::new(call, now, degraded, sent) })
     }
 
     /// What came of it. A summary that could not be had is gone without; a model that cannot be reached is not.
@@ -98,7 +97,7 @@ impl Loop {
                 reply.text.filter(|text| !text.trim().is_empty())
             }
             Err(error) => {
-                out.push(log::model_failed(self.budget.steps, took, &error));
+                self.failed_call(thought, took, &error, out);
                 if error.kind != ModelErrorKind::TooLong && !self.budget.is_overdue(now) {
                     let model = self.called(thought.degraded);
                     return self.fail(FailKind::Model, format!("model {model}: {error}"), out);

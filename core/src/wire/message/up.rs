@@ -96,13 +96,6 @@ pub struct Usage {
     pub estimated: bool,
     /// Model that was called.
     pub model: String,
-    /// The call was cut off: what it truly cost nobody may ever say.
-    #[serde(default, skip_serializing_if = "is_false")]
-    pub cut: bool,
-}
-
-fn is_false(flag: &bool) -> bool {
-    !flag
 }
 
 /// See [`Up::BudgetRequest`](super::Up::BudgetRequest). The worst case in tokens; what that costs is the supervisor's to say.
