@@ -107,6 +107,24 @@ fn a_cut_call_counts_the_same_against_the_caps_as_in_the_bill() {
 }
 
 #[test]
+fn the_overview_says_what_is_left_of_each_budget() {
+    let (mut desk, worker) = Desk::with_worker(config());
+    assert_eq!(desk.ask(worker, "status", json!({}))["budget"].get("left"), None, "nothing is capped");
+
+    let mut config = priced(2.0, OnExhausted::Refuse);
+    config.budget.windows = vec![(Per::Hour, Caps { tokens: Some(5_000), usd: None })];
+    config.run_usd = Usd::from_dollars(1.5);
+    let (mut desk, worker) = Desk::with_worker(config);
+    let child = spawned(&mut desk, worker);
+    used(&mut desk, child, 250, false);
+    assert_eq!(asks(&mut desk, child, 1, 100), Some(BudgetVerdict::Own));
+    let left = desk.ask(worker, "status", json!({}))["budget"]["left"].clone();
+    assert_eq!((&left["run"], &left["lifetime"]), (&json!({"usd": 1.15}), &json!({"usd": 1.65})));
+    assert_eq!((&left["windows"][0]["per"], &left["windows"][0]["tokens"]), (&json!("hour"), &json!(4_650)));
+    assert!(left["windows"][0]["ends_in_ms"].as_u64().is_some_and(|ms| ms <= 3_600_000));
+}
+
+#[test]
 fn a_used_up_budget_refuses_spawns() {
     let (mut desk, worker) = Desk::with_worker(priced(1.0, OnExhausted::Refuse));
     used(&mut desk, worker, 1_000, false);

@@ -14,7 +14,7 @@ fn error(kind: &str, message: &str) -> Value {
 }
 
 /// An address where nothing listens.
-fn dead() -> String {
+pub(super) fn dead() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     format!("http://{}/v1", listener.local_addr().expect("an address"))
 }
