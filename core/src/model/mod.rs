@@ -23,7 +23,7 @@ pub use names::WireNames;
 
 use crate::bytes::Json;
 use crate::time::Duration;
-use crate::wire::message::ToolDecl;
+use crate::wire::message::{FailKind, ToolDecl};
 use std::sync::Arc;
 
 /// One model call, whole. Cheap to clone: the history and the tools are shared.
@@ -241,6 +241,17 @@ impl ModelErrorKind {
         ModelErrorKind::Malformed,
         ModelErrorKind::TooLong,
     ];
+
+    /// What a run that ends by it has failed of, and so its exit code (S17.3): whether a model is to be had at all, or
+    /// gives nothing that is of use.
+    pub const fn fails_as(self) -> FailKind {
+        match self {
+            ModelErrorKind::Unreachable | ModelErrorKind::Overloaded | ModelErrorKind::Credential => {
+                FailKind::Model
+            }
+            ModelErrorKind::Rejected | ModelErrorKind::Malformed | ModelErrorKind::TooLong => FailKind::Reply,
+        }
+    }
 
     /// Its name in logs and playbooks.
     pub const fn name(self) -> &'static str {

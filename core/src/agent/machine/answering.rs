@@ -33,7 +33,7 @@ impl Loop {
                     return self.too_long(now, &error, out);
                 }
                 let model = self.called(thought.degraded);
-                return self.fail(FailKind::Model, format!("model {model}: {error}"), out);
+                return self.fail(error.kind.fails_as(), format!("model {model}: {error}"), out);
             }
         };
         self.turn.compacted = false;

@@ -6,7 +6,7 @@ use crate::agent::{Output, compact, log};
 use crate::model::{Message, ModelError, ModelErrorKind, ModelRequest, Reply};
 use crate::time::Instant;
 use crate::wire::Up;
-use crate::wire::message::{FailKind, WaitingOn};
+use crate::wire::message::WaitingOn;
 use std::sync::Arc;
 
 impl Loop {
@@ -15,14 +15,14 @@ impl Loop {
         if self.turn.compacted {
             let why =
                 format!("model {}: {error}; the history was compacted, and is still too long", self.model);
-            return self.fail(FailKind::Model, why, out);
+            return self.fail(error.kind.fails_as(), why, out);
         }
         let before = self.history.bytes;
         let shed = compact::shed(&mut self.history, before / 2);
         let folds = !shed.enough && !compact::middle(&self.history).is_empty();
         if shed.results == 0 && !folds {
             let why = format!("model {}: {error}; nothing in the history can be left out", self.model);
-            return self.fail(FailKind::Model, why, out);
+            return self.fail(error.kind.fails_as(), why, out);
         }
         self.turn.compacted = true;
         if folds && self.budget.exhausted(now).is_none() {
@@ -100,7 +100,7 @@ impl Loop {
                 self.failed_call(thought, took, &error, out);
                 if error.kind != ModelErrorKind::TooLong && !self.budget.is_overdue(now) {
                     let model = self.called(thought.degraded);
-                    return self.fail(FailKind::Model, format!("model {model}: {error}"), out);
+                    return self.fail(error.kind.fails_as(), format!("model {model}: {error}"), out);
                 }
                 None
             }

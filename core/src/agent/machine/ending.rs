@@ -127,7 +127,7 @@ impl Loop {
 /// Whether what gave out stays so. A model connection has been patient before it fails.
 fn ends_run(kind: FailKind) -> bool {
     match kind {
-        FailKind::Spawn | FailKind::Server | FailKind::Model | FailKind::Internal => true,
+        FailKind::Spawn | FailKind::Server | FailKind::Model | FailKind::Reply | FailKind::Internal => true,
         FailKind::EmptyReply | FailKind::Schema | FailKind::Budget => false,
     }
 }

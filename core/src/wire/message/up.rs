@@ -256,6 +256,9 @@ pub enum FailKind {
     Server,
     /// The model could not be reached or its credential was rejected (exit code 4).
     Model,
+    /// The model was reached and gave no usable reply: its provider does not accept the request, what came is no whole
+    /// reply, or the history does not fit its window.
+    Reply,
     /// The model gave neither text nor calls, twice.
     EmptyReply,
     /// The answer did not fit `output_schema`, twice (S7.8).

@@ -200,6 +200,7 @@ fn any_kind() -> impl Strategy<Value = FailKind> {
         Just(FailKind::Spawn),
         Just(FailKind::Server),
         Just(FailKind::Model),
+        Just(FailKind::Reply),
         Just(FailKind::EmptyReply),
         Just(FailKind::Schema),
         Just(FailKind::Budget),

@@ -49,7 +49,7 @@ fn what_the_provider_does_not_accept_is_not_sent_again() {
         let mut rig = Rig::start(asking(&server));
         server.next().json(status, &error("invalid_request_error", message));
         let failed = rig.failed();
-        assert_eq!(failed.kind, FailKind::Model);
+        assert_eq!(failed.kind, FailKind::Reply);
         assert!(
             failed.error.contains(message) && failed.error.contains(&status.to_string()),
             "{}",
