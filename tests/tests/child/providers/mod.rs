@@ -3,6 +3,7 @@
 mod answers;
 mod budgets;
 mod cells;
+mod cut;
 mod matrix;
 mod refusals;
 mod streams;
