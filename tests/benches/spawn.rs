@@ -236,5 +236,6 @@ fn payload() -> Spawn {
         },
         budget: None,
         log_level: "info".into(),
+        transcript: None,
     }
 }

@@ -126,6 +126,7 @@ fn payload() -> Spawn {
         limits: config().run,
         budget: None,
         log_level: "info".into(),
+        transcript: None,
     }
 }
 

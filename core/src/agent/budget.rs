@@ -35,6 +35,11 @@ impl Budget {
         (self.since, self.steps, self.tokens) = (now, 0, 0);
     }
 
+    /// What an earlier process used of the turn in hand. Its time does not count: nobody worked meanwhile.
+    pub(super) fn take_up(&mut self, steps: u32, tokens: u64) {
+        (self.steps, self.tokens) = (steps, tokens);
+    }
+
     /// Moves the deadline by time that does not count.
     pub(super) fn forgive(&mut self, stood_still: Duration) {
         self.since = self.since + stood_still;

@@ -4,6 +4,7 @@
 use crate::bytes::{Bytes, Json};
 use crate::model::names::legal;
 use crate::model::{Call, CallResult, Message, PastCall};
+use crate::transcript::{ItemCall, ItemResult, Said};
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -54,6 +55,25 @@ impl History {
             last_round: None,
         };
         opening.into_iter().for_each(|message| history.push(message));
+        history
+    }
+
+    /// Goes on with what an earlier process wrote down.
+    pub(super) fn taken_up(said: Vec<Said>, context: usize, begins: usize) -> History {
+        let mut history = History::new(Vec::new());
+        for said in said {
+            let message = match said {
+                Said::User(text) => Message::User(text),
+                Said::Assistant { text, calls } => {
+                    let calls: Vec<PastCall> = calls.into_iter().map(past_again).collect();
+                    history.ids.extend(calls.iter().map(|call| call.id.clone()));
+                    Message::Assistant { text, calls }
+                }
+                Said::Results(results) => Message::Results(results.into_iter().map(result_again).collect()),
+            };
+            history.push(message);
+        }
+        (history.context, history.begins) = (context, begins);
         history
     }
 
@@ -162,6 +182,14 @@ pub(super) fn past_call(id: &str, call: &Call, args: Option<Json>) -> PastCall {
         name: legal(&call.name),
         args: args.unwrap_or_else(|| Json(Bytes::from(b"{}".as_slice()))),
     }
+}
+
+fn past_again(call: ItemCall) -> PastCall {
+    PastCall { id: call.id, name: call.name, args: Json::of(&call.args) }
+}
+
+fn result_again(result: ItemResult) -> CallResult {
+    CallResult { id: result.id, name: result.name, error: result.error, text: result.text }
 }
 
 fn bytes(message: &Message) -> usize {

@@ -7,6 +7,8 @@ mod compacting;
 mod cutting;
 mod ending;
 mod orders;
+mod recording;
+mod resuming;
 
 use crate::agent::budget::{Budget, estimate};
 use crate::agent::catalogue::Catalogue;
@@ -17,9 +19,11 @@ use crate::json::schema::Schema;
 use crate::model::{Message, ModelRequest, Partial};
 use crate::policy::Grant;
 use crate::time::Instant;
+use crate::transcript::Item;
 use crate::wire::Up;
 use crate::wire::message::{LoopEnd, LoopEvidence, Mode, Spawn, State, Text, WaitingOn};
 use asking::Asks;
+use resuming::TakenUp;
 use std::collections::VecDeque;
 use std::mem;
 use std::sync::Arc;
@@ -61,6 +65,12 @@ pub struct Loop {
     told: Option<State>,
     /// To tell at the start: what is odd about the grant.
     remarks: Vec<Output>,
+    /// What it says and does is written down.
+    records: bool,
+    /// To write at the start.
+    opening: Vec<Item>,
+    /// Of the past that it took up.
+    taken_up: TakenUp,
 }
 
 #[derive(Debug)]
@@ -224,11 +234,15 @@ impl Loop {
             grant,
             changed: None,
             remarks,
+            records: spec.transcript.is_some(),
+            opening: recording::opening(spec),
+            taken_up: TakenUp::default(),
         }
     }
 
     /// Takes one input and appends what is to be done.
     pub fn handle(&mut self, now: Instant, input: Input, out: &mut Vec<Output>) {
+        self.record_opening(out);
         let phase = mem::replace(&mut self.phase, Phase::Ended);
         self.phase = self.moved(now, phase, input, out);
         if self.is_bounded() && self.budget.is_overdue(now) {
@@ -349,7 +363,7 @@ impl Loop {
             self.catalogue = Catalogue::new(tools, &self.grant);
             out.push(log::tools(&self.catalogue));
         }
-        let last = self.tell_to_finish();
+        let last = self.tell_to_finish(out);
         let call = self.mint();
         match &self.asks {
             Some(asks) => {

@@ -24,6 +24,7 @@ pub use machine::Loop;
 
 use crate::bytes::Json;
 use crate::model::{ModelError, ModelRequest, Partial, Reply};
+use crate::transcript::Item;
 use crate::wire::Up;
 use crate::wire::message::{BudgetVerdict, Failed, RunResult, ToolDecl, Turn};
 
@@ -206,6 +207,8 @@ pub enum Output {
         /// Its number.
         call: u64,
     },
+    /// Write this to the transcript, before anything that comes after it is done.
+    Record(Box<Item>),
     /// Send a `state`, `usage`, `event` or `ack` frame.
     Emit(Up),
     /// A warm loop's turn has ended. Once for each message; the loop is idle, or begins the next turn at once.

@@ -7,9 +7,10 @@ use crate::id::RunId;
 use crate::json::schema::Schema;
 use crate::model::{Call, Finish, Message, ModelErrorKind, Partial, ReplyUsage};
 use crate::time::Instant;
+use crate::transcript::{self, Entry, ItemCall, ItemResult, Past, Reader, Said};
 use crate::wire::message::{
-    Dialect, Event, FailKind, LoopEnd, Mode, Model, Role, RunLimits, Spawn, State, ToolDecl, Trace, Turn,
-    TurnOutcome, Usage, VERSION, WaitingOn,
+    Begins, Dialect, Event, FailKind, LoopEnd, Mode, Model, Role, RunLimits, Spawn, State, ToolDecl, Trace,
+    Transcript, Turn, TurnOutcome, Usage, VERSION, WaitingOn,
 };
 use std::sync::Arc;
 
@@ -19,6 +20,7 @@ mod cutting;
 mod endings;
 mod finishing;
 mod orders;
+mod resuming;
 mod schema;
 mod steering;
 mod telling;
@@ -42,6 +44,25 @@ impl Run {
         let mut run = Run { machine, now: Instant::ZERO, outputs: Vec::new() };
         run.input(Input::Start);
         run
+    }
+
+    /// A run with the past that these lines tell.
+    fn with_past(spec: &Spawn, items: &[Item]) -> Run {
+        let begins = spec.transcript.as_ref().expect("a transcript").begins;
+        let machine =
+            Loop::new(spec, tools(), Vec::new(), None, Instant::ZERO).taking_up(past_of(items), begins);
+        let mut run = Run { machine, now: Instant::ZERO, outputs: Vec::new() };
+        run.input(Input::Start);
+        run
+    }
+
+    /// What went to the transcript.
+    fn recorded(&self) -> Vec<Item> {
+        let items = self.outputs.iter().filter_map(|output| match output {
+            Output::Record(item) => Some(item.as_ref().clone()),
+            _ => None,
+        });
+        items.collect()
     }
 
     fn start() -> Run {
@@ -263,7 +284,58 @@ fn spec() -> Spawn {
         },
         budget: None,
         log_level: "info".to_owned(),
+        transcript: None,
     }
+}
+
+/// With a transcript, which the rig keeps.
+fn recorded(spec: Spawn, begins: Begins) -> Spawn {
+    let transcript = Transcript {
+        path: "/t".to_owned(),
+        agent_type: "general-purpose".to_owned(),
+        tool_call_id: None,
+        parent: None,
+        session: spec.run_id,
+        begins,
+    };
+    Spawn { transcript: Some(transcript), ..spec }
+}
+
+/// What a transcript of these lines is read as.
+fn past_of(items: &[Item]) -> Past {
+    let mut reader = Reader::default();
+    for item in items {
+        let line = transcript::line(crate::time::Wall(0), &Entry::ResponseItem(item.clone()));
+        reader.take(line.strip_suffix(b"\n").expect("a line"));
+    }
+    reader.finish()
+}
+
+/// The history as it is read back.
+fn said_by(messages: &[Arc<Message>]) -> Vec<Said> {
+    let said = messages.iter().map(|message| match message.as_ref() {
+        Message::User(text) => Said::User(text.clone()),
+        Message::Assistant { text, calls } => {
+            let calls = calls.iter().map(|call| ItemCall {
+                id: call.id.clone(),
+                name: call.name.clone(),
+                args: call.args.parse().expect("an object"),
+            });
+            Said::Assistant { text: text.clone(), calls: calls.collect() }
+        }
+        Message::Results(results) => Said::Results(
+            results
+                .iter()
+                .map(|r| ItemResult {
+                    id: r.id.clone(),
+                    name: r.name.clone(),
+                    error: r.error,
+                    text: r.text.clone(),
+                })
+                .collect(),
+        ),
+    });
+    said.collect()
 }
 
 /// `files.read` and `web.get` of two servers, `subagent.run` and `subagent.await` of the supervisor.

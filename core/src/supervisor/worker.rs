@@ -68,6 +68,7 @@ impl Core {
             limits: self.config.run.clone(),
             budget: self.call_budget(None, &caps),
             log_level: self.config.log_level.clone(),
+            transcript: None,
         };
         let plan = Plan {
             right: Right::Worker,

@@ -35,6 +35,9 @@ pub enum Item {
         /// What it called, in its order.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         calls: Vec<ItemCall>,
+        /// It is not all of an answer: it was cut at its length limit, or asked for before the work was done.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        partial: bool,
     },
     /// What came of a call, in the order in which calls were done.
     ToolResult(ItemResult),

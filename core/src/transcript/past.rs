@@ -39,8 +39,13 @@ pub struct Past {
     pub turn: u64,
     /// How many turns there were.
     pub turns: u32,
-    /// How the last turn ended, if it did.
-    pub ended: Option<TurnOutcome>,
+    /// The last thing that was said, where that is an answer whose turn was not ended with it any more: its text, and
+    /// whether it is partial.
+    pub answered: Option<(String, bool)>,
+    /// How turn 1 ended, once it did: a run with many turns is asked for it again.
+    pub first: Option<TurnOutcome>,
+    /// The last turn that ended, and how.
+    pub ended: Option<(u64, TurnOutcome)>,
     /// Model calls of the last turn.
     pub steps: u32,
     /// Tokens of the last turn, in and out.
@@ -57,6 +62,13 @@ pub struct Reader {
     past: Past,
     /// The calls of the last message, until each has its result.
     open: Vec<(ItemCall, Option<ItemResult>)>,
+}
+
+impl Past {
+    /// The last turn goes on: it has begun and has not ended.
+    pub fn is_in_turn(&self) -> bool {
+        self.turn > 0 && self.ended.as_ref().is_none_or(|(turn, _)| *turn != self.turn)
+    }
 }
 
 impl Reader {
@@ -100,6 +112,7 @@ impl Reader {
             Item::ToolResult(result) => self.result(result),
             item => {
                 self.close();
+                self.past.answered = None;
                 self.said(item);
             }
         }
@@ -121,16 +134,24 @@ impl Reader {
                 past.begins = past.messages.len();
                 past.turn = turn;
                 past.turns = past.turns.saturating_add(1);
-                (past.steps, past.tokens, past.ended) = (0, 0, None);
+                (past.steps, past.tokens) = (0, 0);
                 past.messages.push(Said::User(text));
             }
             Item::Told { text } => past.messages.push(Said::User(text)),
-            Item::Assistant { text, calls } => {
+            Item::Assistant { text, calls, partial } => {
+                if calls.is_empty() {
+                    past.answered = text.clone().map(|text| (text, partial));
+                }
                 self.open = calls.iter().map(|call| (call.clone(), None)).collect();
                 past.messages.push(Said::Assistant { text, calls });
             }
             Item::Compacted { history } => self.compacted(history),
-            Item::Ended { outcome, .. } => past.ended = Some(outcome),
+            Item::Ended { turn, outcome } => {
+                if turn == 1 {
+                    past.first = Some(outcome.clone());
+                }
+                past.ended = Some((turn, outcome));
+            }
             Item::ToolResult(result) => self.result(result),
         }
     }

@@ -50,6 +50,7 @@ fn assistant(text: Option<&str>, calls: &[&str]) -> Entry {
     Entry::ResponseItem(Item::Assistant {
         text: text.map(Into::into),
         calls: calls.iter().map(call).collect(),
+        partial: false,
     })
 }
 
@@ -180,12 +181,14 @@ fn calls_without_a_result_have_one_made_up_once() {
 #[test]
 fn a_turn_that_ended_is_told_apart_from_one_that_goes_on() {
     let mut entries = vec![head(false), turn(1, "go"), assistant(Some("done"), &[]), ended(1)];
-    assert!(
-        matches!(read(&entries).ended, Some(TurnOutcome::Result(result)) if result.text.as_deref() == Some("done"))
-    );
+    let past = read(&entries);
+    assert!(!past.is_in_turn());
+    assert!(matches!(&past.ended, Some((1, TurnOutcome::Result(r))) if r.text.as_deref() == Some("done")));
     entries.push(turn(2, "again"));
     let past = read(&entries);
-    assert_eq!((past.ended, past.turn, past.turns, past.begins, past.tokens), (None, 2, 2, 2, 0));
+    assert!(past.is_in_turn() && past.first.is_some());
+    assert_eq!((past.turn, past.turns, past.begins, past.tokens), (2, 2, 2, 0));
+    assert!(!read(&[head(false)]).is_in_turn());
 }
 
 #[test]
@@ -197,6 +200,7 @@ fn a_compacted_history_takes_the_place_of_the_whole() {
         Item::Assistant {
             text: None,
             calls: vec![ItemCall { id: "z".into(), name: "x".into(), args: json!({}) }],
+            partial: false,
         },
         Item::ToolResult(ItemResult { name: "x".into(), ..result("z") }),
     ];

@@ -56,6 +56,14 @@ pub(super) fn spawn() -> Spawn {
         },
         budget: Some(CallBudget { degraded: None }),
         log_level: "info".into(),
+        transcript: Some(Transcript {
+            path: "/var/lib/agentd/sessions/2026/11/30/rollout-2026-11-30T19-18-29-x.jsonl".into(),
+            agent_type: "general-purpose".into(),
+            tool_call_id: Some("call_1".into()),
+            parent: Some(RunId::NIL),
+            session: RunId::NIL,
+            begins: Begins::Again,
+        }),
     }
 }
 

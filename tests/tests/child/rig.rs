@@ -354,6 +354,7 @@ impl Run {
             },
             budget: None,
             log_level: "info".into(),
+            transcript: None,
         };
         Run { spawn, tag: tag() }
     }

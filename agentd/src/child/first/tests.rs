@@ -31,6 +31,7 @@ fn spawn(v: [u16; 2]) -> Spawn {
         limits: RunLimits { steps: 1, tokens: 1, deadline_ms: 1, repeats: 0, tool_result_bytes: 1 },
         budget: None,
         log_level: "info".into(),
+        transcript: None,
     }
 }
 

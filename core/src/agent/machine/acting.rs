@@ -51,6 +51,8 @@ impl Loop {
         out: &mut Vec<Output>,
     ) -> Round {
         let slots = Vec::with_capacity(reply.calls.len());
+        // The calls are written down before any of them is made.
+        let mut made = Vec::new();
         let mut round = Round { text: said, began: now, slots, finish: None };
         for (index, call) in reply.calls.iter().enumerate() {
             self.evidence.tool_calls = self.evidence.tool_calls.saturating_add(1);
@@ -69,17 +71,19 @@ impl Loop {
                 }
             });
             let slot = match resolved {
-                Ok(Some((source, name, args))) => self.call(id, call, source, name, args, out),
+                Ok(Some((source, name, args))) => self.call(id, call, source, name, args, &mut made),
                 // It has its result when the others have theirs.
                 Ok(None) => self.slot(&id, call, false),
                 Err(text) => {
                     let mut slot = self.slot(&id, call, true);
-                    self.settle(&mut slot, now, now, true, text, out);
+                    self.settle(&mut slot, now, now, true, text, &mut made);
                     slot
                 }
             };
             round.slots.push(slot);
         }
+        self.record_calls(round.text.as_ref(), round.slots.iter().map(|slot| &slot.call), out);
+        out.append(&mut made);
         round
     }
 
@@ -139,6 +143,7 @@ impl Loop {
         if error {
             self.evidence.tool_errors = self.evidence.tool_errors.saturating_add(1);
         }
+        self.record_result(&slot.call, error, &text, out);
         out.push(log::tool_called(slot, now.since(began), error));
         slot.state = SlotState::Done { error, text };
     }

@@ -51,7 +51,7 @@ impl Loop {
         }
         match verdict {
             Verdict::Refused => {
-                self.history.answered(said);
+                self.hear(said, true, out);
                 self.finish(LoopEnd::Refused, Some("the model's provider refused to answer".to_owned()), out)
             }
             Verdict::Calls | Verdict::CutCalls | Verdict::Answer { .. } if thought.last => {
@@ -63,7 +63,7 @@ impl Loop {
             Verdict::Calls => self.act(now, said, reply, None, out),
             Verdict::CutCalls => self.act(now, said, reply, Some(acting::CUT), out),
             Verdict::Answer { partial } => {
-                self.history.answered(said);
+                self.hear(said, partial, out);
                 if self.budget.is_overdue(now) {
                     self.out_of_time(out)
                 } else {
@@ -75,7 +75,7 @@ impl Loop {
     }
 
     /// The last text is a final answer, unless there is something the model is still to be told or it does not fit.
-    fn answered(&mut self, now: Instant, partial: bool, out: &mut Vec<Output>) -> Phase {
+    pub(super) fn answered(&mut self, now: Instant, partial: bool, out: &mut Vec<Output>) -> Phase {
         if self.is_to_go_on(now) {
             return self.boundary(now, out);
         }
@@ -85,7 +85,7 @@ impl Loop {
             Err(misfits) => {
                 self.turn.corrected = true;
                 out.push(log::misfit(self.budget.steps, misfits.len()));
-                self.history.told(prompt::misfit(&misfits));
+                self.say(prompt::misfit(&misfits), out);
                 self.boundary(now, out)
             }
         }
@@ -124,7 +124,7 @@ impl Loop {
         out: &mut Vec<Output>,
     ) -> Phase {
         if reply.calls.is_empty() {
-            self.history.answered(said);
+            self.hear(said, true, out);
         } else {
             self.round(now, said, reply, Some(acting::NO_MORE), out).close("", &mut self.history);
         }

@@ -29,6 +29,7 @@ impl Loop {
             return self.ask_for_summary(now, before, out);
         }
         let folded = if folds { compact::fold(&mut self.history, None) } else { 0 };
+        self.record_compacted(out);
         out.push(log::compacted(self.budget.steps, before, self.history.bytes, folded, false));
         self.boundary(now, out)
     }
@@ -107,6 +108,7 @@ impl Loop {
         };
         let told = summary.is_some();
         let folded = compact::fold(&mut self.history, summary);
+        self.record_compacted(out);
         out.push(log::compacted(self.budget.steps, before, self.history.bytes, folded, told));
         self.boundary(now, out)
     }

@@ -19,6 +19,7 @@ impl Loop {
         let why = cancelled(reason);
         self.abandon(now, phase, &why, out);
         let result = self.result(LoopEnd::Cancelled, true, Some(why));
+        self.record_end(&TurnOutcome::Result(result.clone()), out);
         out.push(Output::Finish(Terminal::Result(result)));
         Phase::Ended
     }
@@ -70,6 +71,7 @@ impl Loop {
                 for slot in &round.slots {
                     if let Some(call) = slot.number() {
                         out.push(Output::AbandonTool { call });
+                        self.record_result(&slot.call, true, why, out);
                         out.push(log::tool_called(slot, now.since(round.began), true));
                     }
                 }
@@ -107,6 +109,7 @@ impl Loop {
     /// A warm loop's turn ends and the loop stays, unless the next turn would meet the same.
     fn end(&mut self, outcome: TurnOutcome, out: &mut Vec<Output>) -> Phase {
         self.turn.over = true;
+        self.record_end(&outcome, out);
         match outcome {
             TurnOutcome::Failed(failed) if !self.warm || ends_run(failed.kind) => {
                 out.push(Output::Finish(Terminal::Failed(failed)));

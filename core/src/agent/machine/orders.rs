@@ -1,6 +1,7 @@
 //! What the supervisor says while a run is under way: messages, steers, finish, pause (S6.3, S6.9), and what the
 //! model connection says of its waits.
 
+use super::resuming::Known;
 use super::{Finishing, Loop, Phase, Thought, Turn};
 use crate::agent::budget::estimate;
 use crate::agent::{Output, prompt};
@@ -13,15 +14,35 @@ use std::mem;
 impl Loop {
     pub(super) fn start(&mut self, now: Instant, out: &mut Vec<Output>) -> Phase {
         out.append(&mut self.remarks);
-        // Its first turn may have been cancelled before it began.
-        if self.turn.over { Phase::Idle } else { self.boundary(now, out) }
+        match self.known_end() {
+            // Its first turn may have been cancelled before it began.
+            _ if self.turn.over => Phase::Idle,
+            Some(outcome) => self.end_again(outcome, out),
+            None => self.go_on_again(now, out),
+        }
     }
 
     /// Begins a message's turn.
     pub(super) fn begin(&mut self, now: Instant, message: Text, out: &mut Vec<Output>) -> Phase {
+        let known = self.known(message.id);
         self.turn = Turn::new(message.id, self.turn.number.saturating_add(1));
-        self.budget.renew(now);
-        self.history.begin_turn(message.text);
+        match known {
+            Known::New => {
+                self.budget.renew(now);
+                self.record_turn(&message.text, out);
+                self.history.begin_turn(message.text);
+            }
+            Known::Begun => {
+                self.turn.number -= 1;
+                out.push(Output::Emit(Up::Ack(Ack { id: message.id })));
+                return self.go_on_again(now, out);
+            }
+            Known::Over(outcome) => {
+                self.turn.number -= 1;
+                out.push(Output::Emit(Up::Ack(Ack { id: message.id })));
+                return self.end_again(outcome, out);
+            }
+        }
         out.push(Output::Emit(Up::Ack(Ack { id: message.id })));
         self.boundary(now, out)
     }
@@ -89,20 +110,20 @@ impl Loop {
     /// Puts what waits to be told into the history.
     pub(super) fn tell_steers(&mut self, out: &mut Vec<Output>) {
         for steer in mem::take(&mut self.steers) {
-            self.history.told(steer.text);
+            self.say(steer.text, out);
             out.push(Output::Emit(Up::Ack(Ack { id: steer.id })));
         }
     }
 
     /// Whether the next model call is the last of its turn; the model is told so once.
-    pub(super) fn tell_to_finish(&mut self) -> bool {
+    pub(super) fn tell_to_finish(&mut self, out: &mut Vec<Output>) -> bool {
         match mem::replace(&mut self.turn.finish, Finishing::Told) {
             Finishing::No => {
                 self.turn.finish = Finishing::No;
                 false
             }
             Finishing::Asked(reason) => {
-                self.history.told(prompt::finish(&reason));
+                self.say(prompt::finish(&reason), out);
                 true
             }
             Finishing::Told => true,

@@ -107,6 +107,7 @@ struct Oracle {
     finish: bool,
     started: bool,
     over: bool,
+    tape: Vec<Item>,
 }
 
 impl Oracle {
@@ -114,7 +115,13 @@ impl Oracle {
         let warm = spec.mode == Mode::Warm;
         let schema = spec.output_schema.as_ref().map(|text| Schema::read(&text.0).unwrap());
         Oracle {
-            machine: Loop::new(spec, tools(), Vec::new(), schema, Instant::ZERO),
+            machine: Loop::new(
+                &recorded(spec.clone(), Begins::Anew),
+                tools(),
+                Vec::new(),
+                schema,
+                Instant::ZERO,
+            ),
             warm,
             limits: spec.limits.clone(),
             now: Instant::ZERO,
@@ -137,6 +144,7 @@ impl Oracle {
             finish: false,
             started: false,
             over: false,
+            tape: Vec::new(),
         }
     }
 
@@ -168,10 +176,25 @@ impl Oracle {
             assert!(self.waiting.is_empty(), "a message waits while the loop is idle");
         }
         assert_valid(self.machine.history());
+        self.is_written_down();
+    }
+
+    /// What is written at any time is read back as the history, and as the turn that is in hand.
+    fn is_written_down(&self) {
+        if !self.started {
+            return;
+        }
+        let past = past_of(&self.tape);
+        assert_eq!((past.damaged, past.orphans.len()), (0, self.open.len()));
+        if self.open.is_empty() {
+            assert_eq!(past.messages, said_by(self.machine.history()));
+        }
+        assert_eq!(past.is_in_turn(), self.turn.is_some() && !self.over);
     }
 
     fn check(&mut self, output: Output) {
         match output {
+            Output::Record(item) => self.tape.push(*item),
             Output::CallModel { call, request } => {
                 assert!(self.numbers.insert(call));
                 assert!(self.thinking.replace(call).is_none() && self.open.is_empty());

@@ -217,6 +217,7 @@ impl Core {
             limits: self.run_limits(args),
             budget: self.call_budget(Some(node), &self.caps(args)),
             log_level: self.config.log_level.clone(),
+            transcript: None,
         }
     }
 

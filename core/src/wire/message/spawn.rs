@@ -62,6 +62,41 @@ pub struct Spawn {
     pub budget: Option<CallBudget>,
     /// `error`, `warn`, `info`, `debug` or `trace`.
     pub log_level: String,
+    /// Where it writes what it says and does; absent where nothing is kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transcript: Option<Transcript>,
+}
+
+/// A run's transcript (S11), and what the runtime knows of the run that the child does not.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Transcript {
+    /// Absolute path of the file.
+    pub path: String,
+    /// Name of the template or surface; else `general-purpose`.
+    pub agent_type: String,
+    /// The model's id of the delegating call, if one asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_call_id: Option<String>,
+    /// The run that asked, if one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<RunId>,
+    /// The conversation it belongs to.
+    pub session: RunId,
+    /// What to make of what the file holds already.
+    #[serde(deserialize_with = "exact::variant")]
+    pub begins: Begins,
+}
+
+/// How a run stands to what its transcript holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Begins {
+    /// It begins with its instruction, whatever was before.
+    Anew,
+    /// It goes on where it was; with its instruction where the file holds nothing of use.
+    Again,
+    /// It knows what was said, and its instruction is what is asked next.
+    After,
 }
 
 /// What kind of child a process is.

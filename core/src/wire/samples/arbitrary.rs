@@ -74,6 +74,11 @@ prop_compose! {
         own_tools in vec((text(), text(), blob()), 0..3),
         dialect in dialect(),
         budget in option::of(option::of((text(), dialect()).prop_map(|(name, dialect)| Model { name, dialect }))),
+        transcript in option::of((text(), text(), option::of(text()), any::<bool>(), begins()).prop_map(
+            |(path, agent_type, tool_call_id, parent, begins)| Transcript {
+                path, agent_type, tool_call_id, parent: parent.then(run_id), session: run_id(), begins,
+            },
+        )),
         (steps, tokens, deadline_ms, repeats, tool_result_bytes) in (small(), number(), number(), small(), number()),
     ) -> Spawn {
         let who = |user| if user { ContextRole::User } else { ContextRole::Assistant };
@@ -102,8 +107,13 @@ prop_compose! {
             limits: RunLimits { steps, tokens, deadline_ms, repeats, tool_result_bytes },
             budget: budget.map(|degraded| CallBudget { degraded }),
             log_level,
+            transcript,
         }
     }
+}
+
+fn begins() -> impl Strategy<Value = Begins> {
+    prop_oneof![Just(Begins::Anew), Just(Begins::Again), Just(Begins::After)]
 }
 
 fn dialect() -> impl Strategy<Value = Dialect> {
