@@ -54,13 +54,14 @@ impl Session {
         let introduction = offer.introduction();
         self.offer(index, offer.tools);
         let name = self.spawn.servers[index].name.clone();
-        self.outbox.push(Up::Event(connect_event("info", name, introduction, "connected")));
+        self.tell(Up::Event(connect_event("info", name, introduction, "connected")));
     }
 
     fn unusable(&mut self, index: usize, error: String) -> Result<(), Up> {
         let server = &self.spawn.servers[index];
-        self.outbox.push(Up::Event(connect_event("warn", server.name.clone(), error.clone(), "failed")));
-        if server.required { Err(failed(FailKind::Server, error)) } else { Ok(()) }
+        let (name, required) = (server.name.clone(), server.required);
+        self.tell(Up::Event(connect_event("warn", name, error.clone(), "failed")));
+        if required { Err(failed(FailKind::Server, error)) } else { Ok(()) }
     }
 
     /// What else can end a run. What concerns the loop is kept for it.

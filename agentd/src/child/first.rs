@@ -76,4 +76,4 @@ fn read_more(from: &mut impl Read, into: &mut Vec<u8>, bytes: usize) -> Result<(
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

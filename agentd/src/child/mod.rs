@@ -29,6 +29,7 @@ mod outbox;
 pub(crate) mod probe;
 mod server;
 mod session;
+mod transcript;
 
 pub(crate) use model::probe as model_probe;
 

@@ -6,6 +6,7 @@
 mod servers;
 
 use super::Pipes;
+use super::catalogue::event;
 use super::clock::Clock;
 use super::connect::{Connected, bug};
 use super::control::{Control, Unread};
@@ -13,13 +14,16 @@ use super::inbox::{self, Inbox, panic_text};
 use super::model;
 use super::outbox::{Outbox, outbox};
 use super::server::{self, Link, Order, ServerEvent};
+use super::transcript::{self, Opened, Tape};
 use agentd_core::agent::{Input, Loop, Output, Terminal, ToolOutcome, ToolSource, ToolValue};
 use agentd_core::json::schema::Schema;
 use agentd_core::mcp::{self, ToolInfo};
 use agentd_core::model::ModelRequest;
 use agentd_core::time::{Duration, Instant};
+use agentd_core::transcript::Past;
 use agentd_core::wire::message::{
-    FailKind, Failed, LoopEnd, RunResult, Server, Spawn, Throttle, ToolRequest, ToolResult, Transport,
+    Begins, Event, FailKind, Failed, LoopEnd, RunResult, Server, Spawn, Throttle, ToolRequest, ToolResult,
+    Transport,
 };
 use agentd_core::wire::{DownDecoder, Encoder, Up};
 use agentd_host::process::Pid;
@@ -53,6 +57,8 @@ pub(super) struct Session {
     held: Option<(u64, Box<ModelRequest>)>,
     /// Tool calls that are still wanted, by the loop's number, and who was asked.
     open: BTreeMap<u64, Asked>,
+    /// What is written of it, if anything is.
+    tape: Option<Tape>,
 }
 
 /// A server's thread.
@@ -81,6 +87,7 @@ pub(super) fn run(
     pipes: Pipes,
 ) -> ExitCode {
     let began = clock.now();
+    let opened = transcript::open(&spawn, clock.wall());
     let below = if spawn.servers.is_empty() { None } else { Below::new(Mode::Subreaper).ok() };
     // A server at an address needs no keeper.
     let keep = |server: &Server| match server.transport {
@@ -112,14 +119,20 @@ pub(super) fn run(
         degraded: None,
         held: None,
         open: BTreeMap::new(),
+        tape: None,
     };
     let work = AssertUnwindSafe(|| {
         let control = inbox::thread("control".into(), sender.clone(), move || control.run());
         control.map_err(|error| failed(FailKind::Internal, error))?;
+        let past =
+            opened.map_err(|error| failed(FailKind::Spawn, error))?.and_then(|Opened { tape, past }| {
+                session.tape = Some(tape);
+                past
+            });
         session.attach(launched, &sender)?;
         let schema = session.output_schema()?;
         session.open_model(&sender)?;
-        session.work(schema)
+        session.work(schema, past)
     });
     let terminal = match catch_unwind(work) {
         Ok(Ok(terminal) | Err(terminal)) => terminal,
@@ -146,9 +159,13 @@ impl Session {
     }
 
     /// Drives the loop, over all its turns, to its terminal frame.
-    fn work(&mut self, schema: Option<Schema>) -> Result<Up, Up> {
+    fn work(&mut self, schema: Option<Schema>, past: Option<(Past, Begins)>) -> Result<Up, Up> {
         let Connected { tools, missing } = self.connect()?;
         let mut agent = Loop::new(&self.spawn, tools, missing, schema, self.began);
+        if let Some((past, begins)) = past {
+            self.tell(Up::Event(resumed(&past)));
+            agent = agent.taking_up(past, begins);
+        }
         let mut out = Vec::new();
         let early = std::mem::take(&mut self.early);
         for input in early.into_iter().chain([Input::Start]) {
@@ -212,7 +229,7 @@ impl Session {
             Inbox::ModelWaits { call, until_ms } => Some(Input::ModelWaiting { call, until_ms }),
             Inbox::ModelCut { call, attempt, came } => Some(Input::ModelCut { call, attempt, came }),
             Inbox::ModelEvent(event) => {
-                self.outbox.push(Up::Event(event));
+                self.tell(Up::Event(event));
                 None
             }
             Inbox::ModelHealth(report) => {
@@ -297,12 +314,27 @@ impl Session {
                     self.servers[index].link.order(Order::Cancel { key: call, reason });
                 }
             }
-            Output::Emit(up) => self.outbox.push(up),
+            Output::Record(item) => {
+                let now = self.clock.wall();
+                if let Some(ends) = self.tape.as_mut().and_then(|tape| tape.item(now, *item)) {
+                    self.outbox.push(Up::Event(ends));
+                }
+            }
+            Output::Emit(up) => self.tell(up),
             Output::Turn(turn) => self.outbox.push(Up::Turn(turn)),
             Output::Finish(Terminal::Result(result)) => return Some(Up::Result(result)),
             Output::Finish(Terminal::Failed(failed)) => return Some(Up::Failed(failed)),
         }
         None
+    }
+
+    /// Tells the supervisor, and the transcript what of it happened.
+    pub(super) fn tell(&mut self, up: Up) {
+        let now = self.clock.wall();
+        if let Some(ends) = self.tape.as_mut().and_then(|tape| tape.told(now, &up)) {
+            self.outbox.push(Up::Event(ends));
+        }
+        self.outbox.push(up);
     }
 
     /// Nothing new begins while the supervisor does not read.
@@ -345,6 +377,18 @@ fn outcome_of(outcome: mcp::Outcome) -> ToolOutcome {
         mcp::Value::Json(json) => ToolValue::Json(json),
     };
     ToolOutcome { error: outcome.error, value }
+}
+
+/// The run goes on with what an earlier process wrote down.
+fn resumed(past: &Past) -> Event {
+    let text = format!(
+        "goes on with {} messages of {} turns; {} calls have no result, {} lines could not be read",
+        past.messages.len(),
+        past.turns,
+        past.orphans.len(),
+        past.damaged
+    );
+    event("info", "agent.resumed", text)
 }
 
 /// The end of a run that was cancelled before its loop began.

@@ -42,6 +42,7 @@ fn spawn(servers: &[&str]) -> Spawn {
         limits: RunLimits { steps: 1, tokens: 1, deadline_ms: 1, repeats: 0, tool_result_bytes: 1 },
         budget: None,
         log_level: "info".into(),
+        transcript: None,
     }
 }
 

@@ -8,7 +8,7 @@ use agentd_core::time::Wall;
 use agentd_core::wire::Encoder;
 use agentd_core::wire::message::{Cancel, Dialect, Mode, Model, Ping, Role, RunLimits, Trace, VERSION};
 
-fn spawn(v: [u16; 2]) -> Spawn {
+pub(in crate::child) fn spawn(v: [u16; 2]) -> Spawn {
     Spawn {
         v,
         run_id: RunId::mint(Wall(1), &mut Rng::new(1)),
