@@ -64,6 +64,8 @@ pub mod names {
         ("agent.events_dropped", "a child's log events that its supervisor did not take in time"),
         ("agent.grant.unmatched", "a pattern of a run's tools matches none of them and grants nothing"),
         ("agent.grant.unreadable", "a run's list of tools cannot be read, so nothing is granted"),
+        ("agent.resumed", "a run goes on with what an earlier process of it wrote in its transcript"),
+        ("agent.transcript", "a run's transcript takes no more lines, and why; the run goes on"),
         (
             "budget.degraded",
             "a model call is made with the cheaper model, for the budget has no room for the run's own",

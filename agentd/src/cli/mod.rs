@@ -11,6 +11,7 @@ mod model_probe;
 mod replay;
 mod run;
 mod serve_files;
+mod sessions;
 
 use crate::config::{self, LogFormat};
 use crate::driver::Driver;
@@ -56,6 +57,8 @@ enum Command {
     Check(CheckArgs),
     /// Live through a journal again: every decision with its reason, compared with what was recorded.
     Replay(ReplayArgs),
+    /// What runs wrote of their conversations: list them, show one, list what it delegated.
+    Sessions(SessionsArgs),
     /// MCP tools of agentd's own.
     Mcp(McpArgs),
     /// The models of a configuration.
@@ -147,6 +150,57 @@ struct DriverArgs {
         value_parser = PossibleValuesParser::new(Driver::NAMES).try_map(|name| name.parse::<Driver>()))]
     driver: Driver,
 }
+
+#[derive(Debug, Args)]
+#[command(after_help = SESSIONS_EXAMPLES)]
+struct SessionsArgs {
+    #[command(subcommand)]
+    command: SessionsCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum SessionsCommand {
+    /// The conversations, the newest first.
+    List {
+        #[command(flatten)]
+        place: SessionsPlace,
+        /// So many at most; 0 is all.
+        #[arg(long, value_name = "N", default_value_t = 20)]
+        limit: usize,
+    },
+    /// What was said and done in one run.
+    Show {
+        /// Its id, or enough of its beginning.
+        id: String,
+        #[command(flatten)]
+        place: SessionsPlace,
+    },
+    /// The runs that one delegated.
+    Children {
+        /// Its id, or enough of its beginning.
+        id: String,
+        #[command(flatten)]
+        place: SessionsPlace,
+    },
+}
+
+#[derive(Debug, Args)]
+struct SessionsPlace {
+    /// The state folder, which has them in `sessions`.
+    #[arg(long, value_name = "DIR")]
+    state: PathBuf,
+    /// Print JSON, one object a line.
+    #[arg(long)]
+    json: bool,
+}
+
+const SESSIONS_EXAMPLES: &str = "\
+Examples:
+  agentd sessions list --state /var/lib/agentd
+  agentd sessions show 01939f3e --state /var/lib/agentd
+  agentd sessions children 01939f3e --state /var/lib/agentd --json | jq .description
+
+Exit codes: 0, 1 something cannot be read, 2 usage, or there is no such session.";
 
 #[derive(Debug, Args)]
 #[command(after_help = REPLAY_EXAMPLES)]
@@ -336,6 +390,7 @@ pub(crate) fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Demo(args) => demo::demo(&args),
         Command::Check(args) => check::check(args),
         Command::Replay(args) => replay::replay(&args),
+        Command::Sessions(args) => sessions::sessions(&args.command),
         Command::Mcp(McpArgs { command: McpCommand::ServeFiles(args) }) => serve_files::serve_files(&args),
         Command::Mcp(McpArgs { command: McpCommand::Probe(args) }) => mcp_probe::probe(&args),
         Command::Model(ModelArgs { command: ModelCommand::Probe(args) }) => model_probe::model_probe(args),
