@@ -8,4 +8,5 @@ mod providers;
 mod rig;
 mod servers;
 mod steering;
+mod transcripts;
 mod warm;
