@@ -8,6 +8,7 @@ pub mod driver;
 #[cfg(feature = "tokio")]
 pub mod embed;
 pub mod environment;
+mod export;
 pub mod files;
 mod fork;
 mod http;

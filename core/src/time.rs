@@ -70,6 +70,34 @@ impl fmt::Display for Wall {
     }
 }
 
+impl Wall {
+    /// What [`Wall`]'s own form says: RFC 3339 in UTC with milliseconds. `None` of any other text.
+    pub fn parse(text: &str) -> Option<Wall> {
+        let number = |from: usize, to: usize| -> Option<u64> {
+            let digits = text.get(from..to)?;
+            digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())?
+        };
+        let (y, m, d) = (number(0, 4)?, number(5, 7)?, number(8, 10)?);
+        let (hours, minutes, secs, ms) = (number(11, 13)?, number(14, 16)?, number(17, 19)?, number(20, 23)?);
+        if y < 1970 || !(1..=12).contains(&m) || !(1..=31).contains(&d) {
+            return None;
+        }
+        let secs = ((days_from_civil(y, m, d) * 24 + hours) * 60 + minutes) * 60 + secs;
+        let wall = Wall(secs * 1_000 + ms);
+        // One form for each time: what is printed otherwise was no time, or was written otherwise.
+        (wall.to_string() == text).then_some(wall)
+    }
+}
+
+/// The day count of a date; the inverse of [`civil_from_days`].
+fn days_from_civil(y: u64, m: u64, d: u64) -> u64 {
+    let y = if m <= 2 { y - 1 } else { y };
+    let (era, yoe) = (y / 400, y % 400);
+    let doy = (153 * ((m + 9) % 12) + 2) / 5 + d - 1;
+    let doe = yoe * 365 + yoe / 4 - yoe / 100 + doy;
+    era * 146_097 + doe - 719_468
+}
+
 /// Proleptic Gregorian date of a day count since 1970-01-01, counted in 400-year eras that begin in March.
 fn civil_from_days(days: u64) -> (u64, u64, u64) {
     let z = days + 719_468;
@@ -102,6 +130,27 @@ mod tests {
         assert_eq!(Wall(951_782_400_123).to_string(), "2000-02-29T00:00:00.123Z");
         assert_eq!(Wall(1_796_066_309_000).to_string(), "2026-11-30T19:18:29.000Z");
         assert_eq!(Wall(4_107_542_400_000).to_string(), "2100-03-01T00:00:00.000Z");
+    }
+
+    #[test]
+    fn wall_reads_what_it_prints_and_nothing_else() {
+        let days = (0..40_000u64).step_by(17).map(|day| day * 86_400_000 + 12_345);
+        for ms in days.chain([0, 951_782_400_123, 1_796_066_309_000, 4_107_542_399_999, 4_107_542_400_000]) {
+            assert_eq!(Wall::parse(&Wall(ms).to_string()), Some(Wall(ms)));
+        }
+        for text in [
+            "",
+            "2026",
+            "2026-02-30T00:00:00.000Z",
+            "2026-13-01T00:00:00.000Z",
+            "2026-11-30T24:00:00.000Z",
+            "2026-11-30T19:18:29Z",
+            "2026-11-30 19:18:29.000Z",
+            "1969-12-31T00:00:00.000Z",
+            "2026-11-3éT19:18:29.000Z",
+        ] {
+            assert_eq!(Wall::parse(text), None, "{text}");
+        }
     }
 
     #[test]

@@ -52,7 +52,7 @@ pub(super) fn open(spawn: &Spawn, now: Wall) -> Result<Option<Opened>, String> {
     if given.parent.is_some() {
         write_meta(given, &head.meta).map_err(problem)?;
     }
-    if let Some(failed) = tape.write(now, &Entry::SessionMeta(head)) {
+    if let Some(failed) = tape.write(now, &Entry::SessionMeta(Box::new(head))) {
         return Err(failed);
     }
     Ok(Some(Opened { tape, past }))

@@ -1,10 +1,9 @@
 //! `agentd mcp probe`: connects to one server as a run would, and says what it is, what it offers, and what is wrong with
 //! it.
 
-use super::{EraName, McpProbeArgs, exit};
+use super::{EraName, McpProbeArgs, exit, headers};
 use crate::child::probe::{Ask, Found, Probe};
 use crate::config;
-use crate::secrets::{Secrets, Use};
 use agentd_core::bytes::Json;
 use agentd_core::limits;
 use agentd_core::mcp::{Era, Outcome, READ_TOOL, ToolInfo, Value as Answer};
@@ -122,7 +121,11 @@ fn transport(args: &McpProbeArgs) -> Result<Transport, String> {
         }
         config::server_address(first).map_err(|(fault, hint)| format!("{fault}: {hint}"))?;
         let ca = args.ca.as_ref().map(|file| file.to_string_lossy().into_owned());
-        return Ok(Transport::Http(HttpServer { url: first.clone(), headers: headers(args)?, ca }));
+        return Ok(Transport::Http(HttpServer {
+            url: first.clone(),
+            headers: headers::read(&args.header)?,
+            ca,
+        }));
     }
     if !args.header.is_empty() || args.ca.is_some() {
         return Err("--header and --ca are for a server at an address".to_owned());
@@ -139,20 +142,6 @@ fn transport(args: &McpProbeArgs) -> Result<Transport, String> {
         env: BTreeMap::new(),
         cwd: None,
     }))
-}
-
-/// Values may refer to secrets, which a command line should not hold.
-fn headers(args: &McpProbeArgs) -> Result<BTreeMap<String, String>, String> {
-    let secrets = Secrets::new(&std::env::vars_os().collect::<Vec<_>>());
-    let mut headers = BTreeMap::new();
-    for header in &args.header {
-        let (name, value) = header.split_once(':').ok_or("--header takes 'NAME: VALUE'")?;
-        let name = name.trim();
-        let value =
-            secrets.fill(value.trim(), Use::Header).map_err(|error| format!("--header {name}: {error}"))?;
-        headers.insert(name.to_owned(), value);
-    }
-    Ok(headers)
 }
 
 fn era(era: Era) -> &'static str {

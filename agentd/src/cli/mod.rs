@@ -6,6 +6,8 @@ mod answer;
 mod check;
 mod demo;
 mod exit;
+mod export;
+mod headers;
 mod mcp_probe;
 mod model_probe;
 mod replay;
@@ -59,6 +61,8 @@ enum Command {
     Replay(ReplayArgs),
     /// What runs wrote of their conversations: list them, show one, list what it delegated.
     Sessions(SessionsArgs),
+    /// Transcripts as traces, to a collector or into a file (OTLP).
+    Export(ExportArgs),
     /// MCP tools of agentd's own.
     Mcp(McpArgs),
     /// The models of a configuration.
@@ -201,6 +205,42 @@ Examples:
   agentd sessions children 01939f3e --state /var/lib/agentd --json | jq .description
 
 Exit codes: 0, 1 something cannot be read, 2 usage, or there is no such session.";
+
+#[derive(Debug, Args)]
+#[command(after_help = EXPORT_EXAMPLES)]
+struct ExportArgs {
+    /// Ids of sessions, or enough of their beginnings; each goes with all that it delegated. Without any: all there are.
+    ids: Vec<String>,
+    /// The state folder, which has them in `sessions`.
+    #[arg(long, value_name = "DIR")]
+    state: PathBuf,
+    /// A collector that takes OTLP over HTTP; without a path, /v1/traces is meant.
+    #[arg(long, value_name = "URL", required_unless_present = "out")]
+    otlp: Option<String>,
+    /// A file to write; `-` is stdout.
+    #[arg(long, value_name = "FILE", conflicts_with = "otlp")]
+    out: Option<PathBuf>,
+    /// OTLP's JSON in place of protobuf.
+    #[arg(long)]
+    json: bool,
+    /// What was said goes along: prompts, answers, arguments and results of tools.
+    #[arg(long)]
+    content: bool,
+    /// Send a header with every request; its value may refer to a secret, as {{secret:NAME}}. Repeatable.
+    #[arg(long, value_name = "NAME: VALUE")]
+    header: Vec<String>,
+    /// Trust the certificates of this file, in PEM, in place of the system's.
+    #[arg(long, value_name = "FILE")]
+    ca: Option<PathBuf>,
+}
+
+const EXPORT_EXAMPLES: &str = "\
+Examples:
+  agentd export --state /var/lib/agentd --otlp http://127.0.0.1:4318
+  agentd export --state /var/lib/agentd --otlp https://otlp.example --header 'Authorization: Bearer {{secret:OTLP}}'
+  agentd export --state /var/lib/agentd --json --out traces.jsonl 01939f3e
+
+Exit codes: 0, 1 something was not read or not taken, 2 usage, or there is no such session.";
 
 #[derive(Debug, Args)]
 #[command(after_help = REPLAY_EXAMPLES)]
@@ -391,6 +431,7 @@ pub(crate) fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Check(args) => check::check(args),
         Command::Replay(args) => replay::replay(&args),
         Command::Sessions(args) => sessions::sessions(&args.command),
+        Command::Export(args) => export::export(&args),
         Command::Mcp(McpArgs { command: McpCommand::ServeFiles(args) }) => serve_files::serve_files(&args),
         Command::Mcp(McpArgs { command: McpCommand::Probe(args) }) => mcp_probe::probe(&args),
         Command::Model(ModelArgs { command: ModelCommand::Probe(args) }) => model_probe::model_probe(args),

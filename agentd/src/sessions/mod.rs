@@ -7,10 +7,10 @@
 
 mod tell;
 
-pub(crate) use tell::{Lines, Words, tell};
+pub(crate) use tell::{Lines, Teller, Words, tell};
 
 use agentd_core::id::RunId;
-use agentd_core::transcript::{Entry, META_BYTES, Meta, SessionMeta, place, read_line};
+use agentd_core::transcript::{Entry, META_BYTES, Meta, place, read_line};
 use serde::Serialize;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, ErrorKind, Read};
@@ -192,7 +192,7 @@ fn head(path: &Path) -> About {
             return Err("its first line is not whole".to_owned());
         };
         match read_line(line)?.entry {
-            Entry::SessionMeta(SessionMeta { meta, .. }) => Ok(meta),
+            Entry::SessionMeta(head) => Ok(head.meta),
             Entry::ResponseItem(_) | Entry::AgentEvent(_) => {
                 Err("its first line does not say whose it is".to_owned())
             }

@@ -2,7 +2,7 @@
 
 use super::*;
 use agentd_core::time::Wall;
-use agentd_core::transcript::{Item, ItemCall, ItemResult, line};
+use agentd_core::transcript::{Item, ItemCall, ItemResult, SessionMeta, line};
 use agentd_core::wire::message::{Mode, Role};
 use std::os::unix::fs::symlink;
 
@@ -31,7 +31,7 @@ fn meta(n: usize, description: &str) -> Meta {
 }
 
 fn head(meta: Meta) -> Entry {
-    Entry::SessionMeta(SessionMeta {
+    Entry::SessionMeta(Box::new(SessionMeta {
         run_id: meta.agent_id,
         meta,
         version: 1,
@@ -45,7 +45,7 @@ fn head(meta: Meta) -> Entry {
         span_id: "0".repeat(16),
         parent_span_id: None,
         resumed: false,
-    })
+    }))
 }
 
 fn write(path: &Path, entries: &[Entry]) {

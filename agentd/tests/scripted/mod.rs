@@ -100,6 +100,7 @@ impl<'t> Script<'t> {
                     Output::Finish(terminal) => return terminal,
                     Output::Turn(turn) => panic!("no run here is warm: {turn:?}"),
                     Output::Emit(_)
+                    | Output::Record(_)
                     | Output::AbandonModel { .. }
                     | Output::GoOnModel { .. }
                     | Output::AbandonTool { .. } => continue,
@@ -200,6 +201,7 @@ impl<'t> Script<'t> {
             },
             budget: None,
             log_level: "info".to_owned(),
+            transcript: None,
         }
     }
 }

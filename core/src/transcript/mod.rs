@@ -10,12 +10,14 @@
 //! | `item` | what is said and done, in the order in which it became part of the history |
 //! | `meta` | the head of a transcript, and the small file beside a child's |
 //! | `place` | names of folders and files |
+//! | `span` | ids of spans that nobody has to write down |
 //! | `past` | a history that is made of lines again |
 
 mod item;
 mod meta;
 mod past;
 pub mod place;
+pub mod span;
 
 pub use item::{Item, ItemCall, ItemResult, ItemRole};
 pub use meta::{META_BYTES, Meta, SessionMeta};
@@ -30,7 +32,7 @@ use serde_json::{Map, Value};
 #[serde(tag = "type", content = "payload", rename_all = "snake_case")]
 pub enum Entry {
     /// The first line, and the first of each further process that goes on with the file.
-    SessionMeta(SessionMeta),
+    SessionMeta(Box<SessionMeta>),
     /// A part of the history: what a resumed run takes up again.
     ResponseItem(Item),
     /// What happened besides: model calls, tool calls, usage. Nothing of it is said to a model again.

@@ -108,14 +108,12 @@ impl Reader {
     }
 
     fn item(&mut self, item: Item) {
-        match item {
-            Item::ToolResult(result) => self.result(result),
-            item => {
-                self.close();
-                self.past.answered = None;
-                self.said(item);
-            }
+        if let Item::ToolResult(result) = item {
+            return self.result(result);
         }
+        self.close();
+        self.past.answered = None;
+        self.said(item);
     }
 
     fn said(&mut self, item: Item) {

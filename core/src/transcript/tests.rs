@@ -23,7 +23,7 @@ fn head(resumed: bool) -> Entry {
         spawn_depth: 1,
         timestamp: AT.to_string(),
     };
-    Entry::SessionMeta(SessionMeta {
+    Entry::SessionMeta(Box::new(SessionMeta {
         meta,
         version: 1,
         agentd: "0.1.0".into(),
@@ -37,7 +37,7 @@ fn head(resumed: bool) -> Entry {
         span_id: "b".repeat(16),
         parent_span_id: None,
         resumed,
-    })
+    }))
 }
 
 fn turn(turn: u64, text: &str) -> Entry {
@@ -116,7 +116,8 @@ fn a_line_is_one_object_with_a_time_a_type_and_a_payload() {
 
 #[test]
 fn a_meta_file_is_small_whatever_it_describes() {
-    let Entry::SessionMeta(SessionMeta { mut meta, .. }) = head(false) else { unreachable!() };
+    let Entry::SessionMeta(head) = head(false) else { unreachable!() };
+    let mut meta = head.meta;
     assert_eq!(meta.description, "Count the files.");
     meta.description = Meta::description(&"ééé ".repeat(10_000));
     let bytes = serde_json::to_vec(&meta).unwrap();
@@ -169,7 +170,7 @@ fn calls_without_a_result_have_one_made_up_once() {
     let mut entries = vec![head(false), turn(1, "go"), assistant(None, &["a", "b"]), done("a")];
     let past = read(&entries);
     let orphan = ItemResult { error: true, text: ORPHANED.into(), ..result("b") };
-    assert_eq!(past.orphans, [orphan.clone()]);
+    assert_eq!(past.orphans, std::slice::from_ref(&orphan));
     assert_eq!(past.messages.last(), Some(&Said::Results(vec![result("a"), orphan.clone()])));
     // Once it is in the file it is a result like any other.
     entries.push(head(true));
