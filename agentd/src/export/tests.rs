@@ -265,8 +265,11 @@ fn what_is_damaged_is_counted_and_the_rest_goes_along() {
     assert_eq!(exported.spans, 9);
 }
 
-/// A collector that answers each request in turn; gives heads and bodies.
-fn collector(answers: Vec<Vec<u8>>) -> (String, std::thread::JoinHandle<Vec<(String, Vec<u8>)>>) {
+/// Heads and bodies of requests.
+type Seen = Vec<(String, Vec<u8>)>;
+
+/// A collector that answers each request in turn.
+fn collector(answers: Vec<Vec<u8>>) -> (String, std::thread::JoinHandle<Seen>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("listens");
     let url = format!("http://{}", listener.local_addr().expect("an address"));
     let serves = std::thread::spawn(move || {
