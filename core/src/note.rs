@@ -107,6 +107,7 @@ pub mod names {
             "mcp.call.repeated",
             "a call whose answer was lost is made once more, for its server says that this is harmless",
         ),
+        ("mcp.again", "a server ended over the first request, and is started once more"),
         ("mcp.connect", "a server is connected, or is not, and why"),
         ("mcp.elicitation.accepted", "a server asked a person and got a scripted answer; `mcp probe` only"),
         ("mcp.elicitation.declined", "a server asked a person, and agentd declined for them"),

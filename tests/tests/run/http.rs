@@ -202,6 +202,55 @@ fn slow_and_broken_servers_beside_a_good_one() {
     assert!(tools.contains("net.echo") && tools.contains("slow.echo"), "{tools}");
 }
 
+/// A server whose certificate an authority of one's own vouches for: usable with `ca`, refused without, and under a name that
+/// is not the certificate's; its header goes to it and is found nowhere else.
+#[test]
+fn a_server_behind_tls_is_trusted_by_its_own_authority_only() {
+    const CANARY: &str = "canary-of-a-header";
+    for era in ERAS {
+        let here = HttpMcp::start_tls(era, &["127.0.0.1"]);
+        let elsewhere = HttpMcp::start_tls(era, &["mcp.example"]);
+        let rules = || {
+            playbook([
+                Rule::worker().turn(1).calls([say("echo", "hello")]),
+                Rule::worker().says("{{ results | tojson }}"),
+            ])
+        };
+        let header = json!({"Authorization": "Bearer {{secret:THE_TOKEN}}"});
+        for (server, ca, works, says) in [
+            (&here, Some(here.authority()), true, vec![]),
+            (&here, None, false, vec!["certificate", "`ca` of an MCP server"]),
+            (&here, Some(elsewhere.authority()), false, vec!["certificate", "`ca` of an MCP server"]),
+            (&elsewhere, Some(elsewhere.authority()), false, vec!["mcp.example", "under a name"]),
+        ] {
+            let more = match ca {
+                Some(_) => json!({"headers": header, "ca": "ca.pem"}),
+                None => json!({"headers": header}),
+            };
+            let before = server.seen().len();
+            let running = run(&rules())
+                .config(&servers(&[at(&server.url(), more)]))
+                .write("ca.pem", ca.unwrap_or_default())
+                .env("THE_TOKEN", CANARY)
+                .start("go");
+            let ended = running.wait();
+            assert_eq!(ended.code(), if works { 0 } else { 6 }, "{era:?} {says:?}: {}", ended.log());
+            for word in says {
+                assert!(ended.log().contains(word), "{word}: {}", ended.log());
+            }
+            let seen = server.seen().split_off(before);
+            assert_eq!(!seen.is_empty(), works, "a header does not go to who is not trusted");
+            let bearer = format!("Bearer {CANARY}");
+            assert!(seen.iter().all(|seen| seen.header("authorization") == Some(&bearer)), "{seen:?}");
+            assert!(!seen.iter().any(|seen| seen.message.to_string().contains(CANARY)), "{seen:?}");
+            assert!(!ended.log().contains(CANARY) && !ended.stdout.contains(CANARY), "{}", ended.log());
+            if works {
+                assert_eq!(text(&ended.json(), 0), (false, "hello"), "{era:?}");
+            }
+        }
+    }
+}
+
 #[test]
 fn what_cannot_be_used_says_why_and_shows_no_secret() {
     let old = HttpMcp::start(Era::Old);
