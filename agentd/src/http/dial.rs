@@ -181,9 +181,10 @@ pub(crate) fn broken(error: &io::Error) -> Failure {
 }
 
 fn tls(error: &rustls::Error) -> String {
-    use rustls::CertificateError::{NotValidForName, NotValidForNameContext, UnknownIssuer};
+    use rustls::CertificateError::{BadSignature, NotValidForName, NotValidForNameContext, UnknownIssuer};
     let hint = match error {
-        rustls::Error::InvalidCertificate(UnknownIssuer) => {
+        // Two authorities may have one name.
+        rustls::Error::InvalidCertificate(UnknownIssuer | BadSignature) => {
             "; if its authority is your own, name that one's certificate: `ca` of an MCP server, or SSL_CERT_FILE"
         }
         rustls::Error::InvalidCertificate(NotValidForName | NotValidForNameContext { .. }) => {

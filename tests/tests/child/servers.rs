@@ -421,7 +421,8 @@ fn an_older_server_is_found_out_whatever_it_does_with_the_first_request() {
 fn a_server_that_always_ends_is_started_twice_and_no_more() {
     let pids = tempfile::NamedTempFile::new().expect("a file");
     let path = pids.path().to_str().expect("UTF-8");
-    let run = Run::new(json!([{"reply": {"text": "x"}}])).program("c", &[FAKE, "--pids", path, "--mode", "exit=9"]);
+    let run =
+        Run::new(json!([{"reply": {"text": "x"}}])).program("c", &[FAKE, "--pids", path, "--mode", "exit=9"]);
     let mut rig = Rig::start(run);
     let failed = rig.failed();
     assert_eq!(failed.kind, FailKind::Server);

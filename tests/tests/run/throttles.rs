@@ -76,7 +76,7 @@ fn thirty_children_do_not_storm_a_provider_that_asks_for_patience() {
     root.answer(&Answer::text("all done"));
     let ended = running.wait();
     assert_eq!(ended.code(), 0, "{}", ended.log());
-    // Each asked once before anything was known, once when it was answered, and at most once between.
-    assert!(requests <= 3 * CHILDREN, "{requests} requests");
-    println!("{requests} requests for {CHILDREN} answers");
+    // Each asked once before anything was known and once when it was answered; between, only those who were on their way
+    // before the first one's news had gone round.
+    assert!(requests <= 2 * CHILDREN + CHILDREN / 2, "{requests} requests");
 }
