@@ -145,6 +145,11 @@ impl HttpMcp {
         self.shared.state().sessions.clear();
     }
 
+    /// Answers nothing from now on, until [`HttpMcp::release`].
+    pub fn hold(&self) {
+        self.shared.state().held = true;
+    }
+
     /// Lets a held start go on.
     pub fn release(&self) {
         self.shared.state().held = false;

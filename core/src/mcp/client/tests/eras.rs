@@ -340,7 +340,7 @@ fn a_program_that_ended_over_the_first_request_is_spoken_to_as_older_ones_expect
     let begun = |answer: Option<&str>| {
         let mut client = new();
         drain(&mut client);
-        for line in answer {
+        if let Some(line) = answer {
             feed(&mut client, 1, line);
         }
         // Half a line, and a word that never went out.
