@@ -102,12 +102,12 @@ pub mod names {
         ),
         ("journal.stopped", "the journal cannot be written any more; events from here on are not in it"),
         ("log.dropped", "log lines that were lost because nobody read them in time"),
+        ("mcp.again", "a server ended over the first request, and is started once more"),
         ("mcp.call.duplicate", "a call's number was used twice; a bug"),
         (
             "mcp.call.repeated",
             "a call whose answer was lost is made once more, for its server says that this is harmless",
         ),
-        ("mcp.again", "a server ended over the first request, and is started once more"),
         ("mcp.connect", "a server is connected, or is not, and why"),
         ("mcp.elicitation.accepted", "a server asked a person and got a scripted answer; `mcp probe` only"),
         ("mcp.elicitation.declined", "a server asked a person, and agentd declined for them"),
