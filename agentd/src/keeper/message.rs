@@ -1,5 +1,5 @@
 //! What a child and a keeper say to each other over the lifeline (S14.2): one spec down, reports up, each a
-//! 4-byte big-endian length and that many bytes of CBOR. What follows the spec is [`super::word`]'s.
+//! 4-byte big-endian length and that many bytes of CBOR. What follows the spec is in `word`.
 //!
 //! Owns the shapes and their framing. Refuses messages over [`MESSAGE_BYTES`] before allocating for them. Used by
 //! [`crate::keeper`] and by the child's server threads.
