@@ -31,7 +31,7 @@ fn main() {
 
 fn usage() -> Up {
     let model = "a-provider/and-a-model-name".into();
-    Up::Usage(Usage { input: 120_000, output: 1_800, cached: 90_000, estimated: false, model, cut: false })
+    Up::Usage(Usage { input: 120_000, output: 1_800, cached: 90_000, estimated: false, model })
 }
 
 fn event() -> Up {

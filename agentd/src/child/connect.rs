@@ -78,7 +78,7 @@ impl Session {
                 Ok(())
             }
             Inbox::ToolResult(_) | Inbox::Server { .. } => Ok(()),
-            Inbox::Model { .. } | Inbox::ModelWaits { .. } => Ok(()),
+            Inbox::Model { .. } | Inbox::ModelWaits { .. } | Inbox::ModelCut { .. } => Ok(()),
             Inbox::ModelEvent(_) | Inbox::ModelHealth(_) => Ok(()),
             Inbox::Writable | Inbox::TerminalWritten => Ok(()),
         }

@@ -55,8 +55,8 @@ impl Session {
                     until = until.min(self.clock.now() + ORPHAN_WAIT);
                 }
                 Inbox::Cancel(_) | Inbox::ToolResult(_) | Inbox::ForLoop(_) | Inbox::BadControl(_) => {}
-                Inbox::Model { .. } | Inbox::ModelWaits { .. } | Inbox::ModelEvent(_) => {}
-                Inbox::Throttle(_) | Inbox::ModelHealth(_) => {}
+                Inbox::Model { .. } | Inbox::ModelWaits { .. } | Inbox::ModelCut { .. } => {}
+                Inbox::Throttle(_) | Inbox::ModelHealth(_) | Inbox::ModelEvent(_) => {}
                 Inbox::Server { .. } | Inbox::Writable => {}
             }
         }

@@ -5,7 +5,7 @@
 
 use super::server::ServerEvent;
 use agentd_core::agent::Input;
-use agentd_core::model::{ModelError, Reply};
+use agentd_core::model::{ModelError, Partial, Reply};
 use agentd_core::wire::message::{Event, ModelHealth, Throttle, ToolResult};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -42,6 +42,15 @@ pub(super) enum Inbox {
         /// Until when.
         until_ms: Option<u64>,
     },
+    /// Model: an attempt broke off with a part of the reply; the next one waits for the loop's leave.
+    ModelCut {
+        /// The loop's number of the call.
+        call: u64,
+        /// Which one, rising over all calls.
+        attempt: u64,
+        /// What it had brought.
+        came: Partial,
+    },
     /// Model: something for people.
     ModelEvent(Event),
     /// Model: how an endpoint was, for the supervisor.
@@ -74,7 +83,7 @@ impl Inbox {
         match self {
             Inbox::Cancel(_) | Inbox::ToolResult(_) | Inbox::ForLoop(_) | Inbox::Throttle(_) => true,
             Inbox::SupervisorGone | Inbox::BadControl(_) => false,
-            Inbox::Model { .. } | Inbox::ModelWaits { .. } => false,
+            Inbox::Model { .. } | Inbox::ModelWaits { .. } | Inbox::ModelCut { .. } => false,
             Inbox::ModelEvent(_) | Inbox::ModelHealth(_) => false,
             Inbox::Server { .. } | Inbox::Panicked { .. } => false,
             Inbox::Writable | Inbox::TerminalWritten | Inbox::OutputGone => false,

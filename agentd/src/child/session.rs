@@ -46,9 +46,9 @@ pub(super) struct Session {
     pub(super) early: Vec<Input>,
     inbox: Receiver<Inbox>,
     unread: Unread,
-    model: Option<Sender<model::Order>>,
+    model: Option<model::Connected>,
     /// The cheaper one, which calls are made with where a budget says so.
-    degraded: Option<Sender<model::Order>>,
+    degraded: Option<model::Connected>,
     /// A model call that waits for room in the outbox.
     held: Option<(u64, Box<ModelRequest>)>,
     /// Tool calls that are still wanted, by the loop's number, and who was asked.
@@ -165,9 +165,20 @@ impl Session {
                 Some(message) => self.input_of(message)?,
             };
             if let Some(input) = input {
+                if let Some(came) = self.came() {
+                    agent.handle(self.clock.now(), came, &mut out);
+                }
                 agent.handle(self.clock.now(), input, &mut out);
             }
         }
+    }
+
+    /// How much of the reply to the call in flight has come.
+    fn came(&self) -> Option<Input> {
+        let mut models = [&self.model, &self.degraded].into_iter().flatten();
+        // Calls are numbered over both, so the later one is the one in flight.
+        let so_far = models.by_ref().filter_map(|model| model.came.so_far()).max_by_key(|came| came.call)?;
+        Some(Input::ModelCame { call: so_far.call, attempt: so_far.attempt, came: so_far.came })
     }
 
     /// The next message; `None` when `until` is reached first.
@@ -199,6 +210,7 @@ impl Session {
             }
             Inbox::Model { call, reply } => Some(Input::ModelReply { call, reply }),
             Inbox::ModelWaits { call, until_ms } => Some(Input::ModelWaiting { call, until_ms }),
+            Inbox::ModelCut { call, attempt, came } => Some(Input::ModelCut { call, attempt, came }),
             Inbox::ModelEvent(event) => {
                 self.outbox.push(Up::Event(event));
                 None
@@ -267,6 +279,11 @@ impl Session {
                     }
                 }
             }
+            Output::GoOnModel { call } => {
+                for model in [&self.model, &self.degraded] {
+                    order(model, model::Order::GoOn { call });
+                }
+            }
             Output::CallTool { call, call_id, source, args, name } => match source {
                 ToolSource::Supervisor => {
                     self.open.insert(call, Asked::Supervisor);
@@ -313,8 +330,8 @@ impl Session {
     }
 }
 
-fn order(model: &Option<Sender<model::Order>>, order: model::Order) {
-    if let Some(model) = model {
+fn order(model: &Option<model::Connected>, order: model::Order) {
+    if let Some(model::Connected { orders: model, .. }) = model {
         // Fails only after a panic of that thread, which ends the run by itself.
         let _gone = model.send(order);
     }

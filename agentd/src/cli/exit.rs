@@ -44,10 +44,7 @@ fn of_result(result: &ResultObject, fault: Option<FailKind>, signal: Option<Supe
         Status::Completed if result.partial => PARTIAL,
         Status::Completed => COMPLETED,
         Status::Failed => match fault {
-            Some(FailKind::Model) => MODEL,
-            Some(FailKind::Server) => SERVER,
-            Some(FailKind::Spawn | FailKind::EmptyReply | FailKind::Schema) => FAILED,
-            Some(FailKind::Budget | FailKind::Internal) => FAILED,
+            Some(kind) => of_fault(kind),
             None => of_signal(signal).unwrap_or(FAILED),
         },
         Status::Refused => REFUSED,
@@ -59,6 +56,16 @@ fn of_result(result: &ResultObject, fault: Option<FailKind>, signal: Option<Supe
         | Status::Spawned
         | Status::Running
         | Status::Retiring => of_signal(signal).unwrap_or(FAILED),
+    }
+}
+
+/// The code of what gave out: only what could not be had at all has one of its own.
+pub(super) fn of_fault(kind: FailKind) -> u8 {
+    match kind {
+        FailKind::Model => MODEL,
+        FailKind::Server => SERVER,
+        FailKind::Spawn | FailKind::Reply | FailKind::EmptyReply | FailKind::Schema => FAILED,
+        FailKind::Budget | FailKind::Internal => FAILED,
     }
 }
 
@@ -98,6 +105,24 @@ mod tests {
         Outcome { result: Some(result), fault, interrupted: signal, leaked: 0, costliest: None }
     }
 
+    /// Exit code 4 says that there is no model to be had (S17.3).
+    #[test]
+    fn every_way_in_which_a_model_call_fails_has_its_code() {
+        use agentd_core::model::ModelErrorKind as Kind;
+        let code = |kind: Kind| of_fault(kind.fails_as());
+        assert_eq!(
+            Kind::ALL.map(|kind| (kind, code(kind))),
+            [
+                (Kind::Unreachable, 4),
+                (Kind::Overloaded, 4),
+                (Kind::Rejected, 1),
+                (Kind::Credential, 4),
+                (Kind::Malformed, 1),
+                (Kind::TooLong, 1),
+            ]
+        );
+    }
+
     #[test]
     fn every_status_has_its_code() {
         use SupervisorSignal::{Hup, Int, Term};
@@ -108,7 +133,13 @@ mod tests {
             (Status::Failed, false, None, None, 1),
             (Status::Failed, true, Some(FailKind::Internal), None, 1),
             (Status::Failed, false, Some(FailKind::Model), None, 4),
+            (Status::Failed, false, Some(FailKind::Reply), None, 1),
+            (Status::Failed, false, Some(FailKind::Model), Some(Term), 4),
             (Status::Failed, false, Some(FailKind::Server), None, 6),
+            (Status::Failed, false, Some(FailKind::Spawn), None, 1),
+            (Status::Failed, false, Some(FailKind::EmptyReply), None, 1),
+            (Status::Failed, false, Some(FailKind::Schema), None, 1),
+            (Status::Failed, false, Some(FailKind::Budget), None, 1),
             (Status::Failed, false, None, Some(Term), 143),
             (Status::Refused, false, None, None, 5),
             (Status::ExhaustedSteps, true, None, None, 7),

@@ -119,14 +119,7 @@ impl Found {
     fn code(&self) -> u8 {
         match &self.seen.outcome {
             Ok(_) => exit::COMPLETED,
-            Err(error) => match error.kind {
-                ModelErrorKind::Unreachable | ModelErrorKind::Overloaded | ModelErrorKind::Credential => {
-                    exit::MODEL
-                }
-                ModelErrorKind::Rejected | ModelErrorKind::Malformed | ModelErrorKind::TooLong => {
-                    exit::FAILED
-                }
-            },
+            Err(error) => exit::of_fault(error.kind.fails_as()),
         }
     }
 

@@ -99,7 +99,10 @@ impl<'t> Script<'t> {
                     }
                     Output::Finish(terminal) => return terminal,
                     Output::Turn(turn) => panic!("no run here is warm: {turn:?}"),
-                    Output::Emit(_) | Output::AbandonModel { .. } | Output::AbandonTool { .. } => continue,
+                    Output::Emit(_)
+                    | Output::AbandonModel { .. }
+                    | Output::GoOnModel { .. }
+                    | Output::AbandonTool { .. } => continue,
                 };
                 machine.handle(Instant::ZERO, input, &mut next);
             }

@@ -1,6 +1,6 @@
 //! What a turn may use and has used (S7.1, S7.2, S7.5). A run that is not warm is one turn.
 
-use crate::model::{Reply, ReplyUsage};
+use crate::model::{Partial, Reply, ReplyUsage};
 use crate::time::{Duration, Instant};
 use crate::wire::message::{LoopEnd, RunLimits, Usage};
 
@@ -54,20 +54,21 @@ impl Budget {
         if self.is_overdue(now) {
             return Some((LoopEnd::Deadline, self.overdue()));
         }
-        let RunLimits { steps, tokens, .. } = self.limits;
+        let RunLimits { steps, .. } = self.limits;
         if self.steps >= steps {
             return Some((
                 LoopEnd::ExhaustedSteps,
                 format!("out of steps: {} of {steps} model calls made (limits.steps)", self.steps),
             ));
         }
-        if self.tokens >= tokens {
-            return Some((
-                LoopEnd::ExhaustedTokens,
-                format!("out of tokens: {} used of {tokens} (limits.tokens)", self.tokens),
-            ));
-        }
-        None
+        self.out_of_tokens().map(|why| (LoopEnd::ExhaustedTokens, why))
+    }
+
+    /// The sentence on tokens that are used up; `None` while some are left.
+    pub(super) fn out_of_tokens(&self) -> Option<String> {
+        let tokens = self.limits.tokens;
+        let out = self.tokens >= tokens;
+        out.then(|| format!("out of tokens: {} used of {tokens} (limits.tokens)", self.tokens))
     }
 
     /// The sentence on a deadline that has passed.
@@ -109,17 +110,25 @@ impl Budget {
             cached: said.cached.unwrap_or(0).min(input),
             estimated: said.input.is_none() || said.output.is_none(),
             model: model.to_owned(),
-            cut: false,
         };
         self.reported = said.input.map(|input| (input, sent));
         self.add(&usage);
         usage
     }
 
-    /// Charges a model call that was cut off: what was sent is spent, whatever would have come back.
-    pub(super) fn charge_cut(&mut self, model: &str, sent: usize) -> Usage {
-        let (input, model) = (estimate(sent), model.to_owned());
-        let usage = Usage { input, output: 0, cached: 0, estimated: true, model, cut: true };
+    /// Charges a model call that was cut off: what was sent and what had come, by estimate, or by the provider's
+    /// word where it had said more.
+    pub(super) fn charge_cut(&mut self, model: &str, sent: usize, came: &Partial) -> Usage {
+        let said = came.usage;
+        let input = said.input.filter(|input| *input > 0).unwrap_or_else(|| estimate(sent));
+        let usage = Usage {
+            input,
+            // The provider's sums are those of the event before at best.
+            output: said.output.unwrap_or(0).max(estimate(came.bytes)),
+            cached: said.cached.unwrap_or(0).min(input),
+            estimated: true,
+            model: model.to_owned(),
+        };
         self.add(&usage);
         usage
     }

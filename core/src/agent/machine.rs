@@ -4,6 +4,7 @@ mod acting;
 mod answering;
 mod asking;
 mod compacting;
+mod cutting;
 mod ending;
 mod orders;
 
@@ -13,7 +14,7 @@ use crate::agent::history::History;
 use crate::agent::round::Round;
 use crate::agent::{Input, Output, Tool, log, prompt};
 use crate::json::schema::Schema;
-use crate::model::{Message, ModelRequest};
+use crate::model::{Message, ModelRequest, Partial};
 use crate::policy::Grant;
 use crate::time::Instant;
 use crate::wire::Up;
@@ -109,6 +110,31 @@ struct Thought {
     condenses: Option<usize>,
     /// The connection waits for its provider, so nothing of it is being used.
     held_up: bool,
+    /// Of the reply to the attempt in hand.
+    came: Partial,
+    /// The last attempt that was cut off and is paid for.
+    paid: u64,
+    /// The next one is asked for under this number.
+    again: Option<u64>,
+}
+
+impl Thought {
+    /// One that has just begun, of a request of so many bytes.
+    fn new(call: u64, began: Instant, degraded: bool, sent: usize) -> Thought {
+        let came = Partial::default();
+        Thought {
+            call,
+            began,
+            degraded,
+            sent,
+            last: false,
+            condenses: None,
+            held_up: false,
+            came,
+            paid: 0,
+            again: None,
+        }
+    }
 }
 
 /// What belongs to one turn and to no other.
@@ -257,6 +283,19 @@ impl Loop {
             (Phase::Thinking(thought), Input::ModelWaiting { call, until_ms }) if call == thought.call => {
                 self.held_up(thought, until_ms, out)
             }
+            (Phase::Thinking(thought), Input::ModelCame { call, attempt, came })
+                if call == thought.call && attempt > thought.paid =>
+            {
+                Phase::Thinking(Thought { came, ..thought })
+            }
+            (Phase::Thinking(thought), Input::ModelCut { call, attempt, came })
+                if call == thought.call && attempt > thought.paid =>
+            {
+                self.cut(Thought { paid: attempt, ..thought }, &came, out)
+            }
+            (Phase::Thinking(thought), Input::Granted { call, verdict }) if Some(call) == thought.again => {
+                self.granted_again(now, thought, verdict, out)
+            }
             (Phase::Acting(round), Input::ToolDone { call, outcome }) => {
                 self.tool_done(now, round, call, outcome, out)
             }
@@ -267,6 +306,8 @@ impl Loop {
                 | Input::Granted { .. }
                 | Input::ModelReply { .. }
                 | Input::ModelWaiting { .. }
+                | Input::ModelCame { .. }
+                | Input::ModelCut { .. }
                 | Input::ToolDone { .. }
                 | Input::Tick,
             )
@@ -276,6 +317,8 @@ impl Loop {
                 | Input::Granted { .. }
                 | Input::ModelReply { .. }
                 | Input::ModelWaiting { .. }
+                | Input::ModelCame { .. }
+                | Input::ModelCut { .. }
                 | Input::ToolDone { .. }
                 | Input::Tick,
             ) => phase,
@@ -340,7 +383,7 @@ impl Loop {
         let sent = self.sent(last);
         self.tell(WaitingOn::Model, Some(estimate(sent)), out);
         out.push(Output::CallModel { call, request: Box::new(request) });
-        Phase::Thinking(Thought { call, began: now, degraded, sent, last, condenses: None, held_up: false })
+        Phase::Thinking(Thought { last, ..Thought::new(call, now, degraded, sent) })
     }
 
     /// Bytes of the next request.

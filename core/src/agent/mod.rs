@@ -23,7 +23,7 @@ pub use log::EVENTS;
 pub use machine::Loop;
 
 use crate::bytes::Json;
-use crate::model::{ModelError, ModelRequest, Reply};
+use crate::model::{ModelError, ModelRequest, Partial, Reply};
 use crate::wire::Up;
 use crate::wire::message::{BudgetVerdict, Failed, RunResult, ToolDecl, Turn};
 
@@ -83,6 +83,26 @@ pub enum Input {
         call: u64,
         /// Until when, in wall-clock milliseconds since 1970; `None` once the call goes on.
         until_ms: Option<u64>,
+    },
+    /// How much of the reply has come by now: told before whatever may end the call. About a call that is no longer
+    /// awaited it is dropped.
+    ModelCame {
+        /// The number of [`Output::CallModel`].
+        call: u64,
+        /// Which attempt at it, rising.
+        attempt: u64,
+        /// All of it.
+        came: Partial,
+    },
+    /// An attempt at a model call broke off with a part of the reply, and another one is to be made: not before
+    /// [`Output::GoOnModel`]. About a call that is no longer awaited it is dropped.
+    ModelCut {
+        /// The number of [`Output::CallModel`].
+        call: u64,
+        /// Which attempt at it, rising.
+        attempt: u64,
+        /// What that attempt had brought.
+        came: Partial,
     },
     /// What can be reached has changed: all of it. The model sees it from its next call on, within the same grant; calls
     /// in flight are what they were.
@@ -160,6 +180,11 @@ pub enum Output {
     },
     /// Shut the model call down; nobody waits for it.
     AbandonModel {
+        /// Its number.
+        call: u64,
+    },
+    /// Make the next attempt at the model call, as soon as its provider may be asked.
+    GoOnModel {
         /// Its number.
         call: u64,
     },

@@ -5,7 +5,7 @@ use super::*;
 use crate::bytes::{Bytes, Json};
 use crate::id::RunId;
 use crate::json::schema::Schema;
-use crate::model::{Call, Finish, Message, ModelErrorKind, ReplyUsage};
+use crate::model::{Call, Finish, Message, ModelErrorKind, Partial, ReplyUsage};
 use crate::time::Instant;
 use crate::wire::message::{
     Dialect, Event, FailKind, LoopEnd, Mode, Model, Role, RunLimits, Spawn, State, ToolDecl, Trace, Turn,
@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 mod calls;
 mod compaction;
+mod cutting;
 mod endings;
 mod finishing;
 mod orders;

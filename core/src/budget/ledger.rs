@@ -1,7 +1,7 @@
 //! All accounts together: a call asks, is charged, and gives back what it did not use.
 
 use super::amount::{Amount, Caps};
-use super::window::Window;
+use super::window::{Per, Window};
 use super::{Budget, OnExhausted};
 use crate::id::NodeId;
 use crate::money::Usd;
@@ -26,6 +26,39 @@ pub struct Ask {
     pub own: Amount,
     /// With the cheaper one, where there is one to degrade to.
     pub degraded: Option<Amount>,
+}
+
+/// What is left of budgets; of what is not capped, nothing is said.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Left {
+    /// Of the run that asks, with what it delegates: of `limits.run.usd` and the like.
+    #[serde(skip_serializing_if = "Caps::is_empty")]
+    pub run: Caps,
+    /// Of the daemon's life.
+    #[serde(skip_serializing_if = "Caps::is_empty")]
+    pub lifetime: Caps,
+    /// Of each minute, hour or day that is capped.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub windows: Vec<WindowLeft>,
+}
+
+impl Left {
+    /// Whether nothing is capped.
+    pub fn is_empty(&self) -> bool {
+        self.run.is_empty() && self.lifetime.is_empty() && self.windows.is_empty()
+    }
+}
+
+/// What is left of one window.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct WindowLeft {
+    /// Which one.
+    pub per: Per,
+    /// Tokens and dollars.
+    #[serde(flatten)]
+    pub left: Caps,
+    /// Until it begins anew, in milliseconds of the wall clock.
+    pub ends_in_ms: u64,
 }
 
 /// What becomes of a call.
@@ -178,13 +211,22 @@ impl Ledger {
         }
     }
 
-    /// What is left of the lifetime and of each window, for people.
-    pub fn left(&self, now: Wall) -> (Caps, Vec<(super::Per, Caps)>) {
+    /// What is left of everything that is capped, calls in flight held at their worst case.
+    pub fn left(&self, node: NodeId, now: Wall) -> Left {
         let mut windows = self.windows.clone();
         windows.iter_mut().for_each(|window| window.turn(now));
         let rest = |used: Amount, caps: &Caps| caps.rest(used.plus(self.reserved));
-        let windows = windows.iter().map(|w| (w.per, rest(w.used(), &w.caps))).collect();
-        (rest(self.lifetime, &self.budget.lifetime), windows)
+        let of_window = |window: &Window| WindowLeft {
+            per: window.per,
+            left: rest(window.used(), &window.caps),
+            ends_in_ms: window.ends().0.saturating_sub(now.0),
+        };
+        let own = self.runs.get(&node).map(|run| run.caps.rest(run.used.plus(run.reserved)));
+        Left {
+            run: own.unwrap_or_default(),
+            lifetime: rest(self.lifetime, &self.budget.lifetime),
+            windows: windows.iter().filter(|window| !window.caps.is_empty()).map(of_window).collect(),
+        }
     }
 
     /// Whether nothing is left, so that a run that begins could make no call (S4.2): the sentence that says so.

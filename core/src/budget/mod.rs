@@ -17,7 +17,7 @@ mod ledger;
 mod window;
 
 pub use amount::{Amount, Caps};
-pub use ledger::{Ask, Decision, Ledger, Tariff};
+pub use ledger::{Ask, Decision, Ledger, Left, Tariff, WindowLeft};
 pub use window::Per;
 
 use serde::{Deserialize, Serialize};

@@ -162,7 +162,37 @@ fn a_call_that_is_cut_off_counts_whole_until_it_is_heard_of() {
     l.charge(NodeId(1), tokens(50), Wall(0));
     assert_eq!(l.ask(NodeId(2), &ask(tokens(30)), Wall(0)), Decision::Granted(Tariff::Own));
     l.charge(NodeId(2), tokens(30), Wall(0));
-    assert_eq!(l.left(Wall(0)).1, [(Per::Hour, caps(20))]);
+    assert_eq!(l.left(NodeId(1), Wall(0)).windows[0].left, caps(20));
+}
+
+#[test]
+fn what_is_left_is_told_of_all_that_is_capped_and_of_nothing_else() {
+    let windows = vec![(Per::Minute, Caps::default()), (Per::Hour, caps(100))];
+    let lifetime = Caps { tokens: Some(1_000), usd: Some(Usd::from_nanos(500)) };
+    let mut l = ledger(Budget { lifetime, windows, ..Budget::default() });
+    let told = |l: &Ledger, node, now| serde_json::to_value(l.left(NodeId(node), Wall(now))).expect("JSON");
+    l.open(NodeId(9), None, caps(60));
+    l.charge(NodeId(9), tokens(10), Wall(0));
+    assert_eq!(l.ask(NodeId(9), &ask(tokens(20)), Wall(0)), Decision::Granted(Tariff::Own));
+    // What a call in flight may still use is not there for others.
+    assert_eq!(
+        told(&l, 9, 60_000),
+        serde_json::json!({
+            "run": {"tokens": 30},
+            "lifetime": {"tokens": 970, "usd": 5e-7},
+            "windows": [{"per": "hour", "tokens": 70, "ends_in_ms": HOUR - 60_000}],
+        })
+    );
+    // A new hour, of which nothing is used but what is in flight.
+    assert_eq!(
+        told(&l, 1, HOUR)["windows"],
+        serde_json::json!([{"per": "hour", "tokens": 80, "ends_in_ms": HOUR}])
+    );
+    assert_eq!(told(&l, 1, 0).get("run"), None);
+    let mut l = ledger(Budget { lifetime: caps(5), ..Budget::default() });
+    l.charge(NodeId(1), tokens(7), Wall(0));
+    assert_eq!(told(&l, 1, 0), serde_json::json!({"lifetime": {"tokens": 0}}), "never less than nothing");
+    assert_eq!(told(&ledger(Budget::default()), 1, 0), serde_json::json!({}));
 }
 
 #[test]
@@ -260,7 +290,7 @@ proptest! {
             prop_assert!(in_window <= hour, "{in_window} of {hour} in an hour");
             prop_assert!(spent_by[i] <= run, "{} of {run}", spent_by[i]);
             prop_assert!(spent_by.iter().sum::<u64>() <= run, "below the first run");
-            let (left, _) = ledger.left(Wall(now));
+            let left = ledger.left(id, Wall(now)).lifetime;
             let reserved: u64 = open.iter().flatten().sum();
             prop_assert_eq!(left.tokens, Some(life - all - reserved));
         }

@@ -3,7 +3,7 @@
 //! Owns the choice of dialect and what was learned of the server. Called by the child's model connection.
 
 use crate::model::http::HttpRequest;
-use crate::model::{ModelError, ModelRequest, Reply, anthropic, openai, responses};
+use crate::model::{ModelError, ModelRequest, Partial, Reply, anthropic, openai, responses};
 use crate::wire::message::{Dialect, Endpoint, Remote};
 
 /// A provider's interface.
@@ -91,6 +91,15 @@ impl Reader {
             Reader::ChatCompletions(reader) => reader.is_stream(),
             Reader::Responses(reader) => reader.is_stream(),
             Reader::Messages(reader) => reader.is_stream(),
+        }
+    }
+
+    /// What came so far of a reply, if anything.
+    pub fn came(&self) -> Option<Partial> {
+        match self {
+            Reader::ChatCompletions(reader) => reader.came(),
+            Reader::Responses(reader) => reader.came(),
+            Reader::Messages(reader) => reader.came(),
         }
     }
 

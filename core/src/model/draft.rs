@@ -3,7 +3,7 @@
 
 use crate::limits::{REPLY_BYTES, REPLY_CALLS};
 use crate::model::loose::number;
-use crate::model::{Call, Finish, ModelError, ModelErrorKind, Reply, ReplyUsage};
+use crate::model::{Call, Finish, ModelError, ModelErrorKind, Partial, Reply, ReplyUsage};
 use serde_json::Value;
 
 /// What a call costs of the reply's bound besides its text.
@@ -17,6 +17,8 @@ pub(super) struct Draft {
     usage: ReplyUsage,
     bytes: usize,
     calls: usize,
+    /// Bytes that the model wrote, its thoughts included.
+    written: usize,
 }
 
 impl Draft {
@@ -38,11 +40,27 @@ impl Draft {
         if self.calls > REPLY_CALLS {
             return Err(too_big(format!("more than {REPLY_CALLS} tool calls")));
         }
-        self.grow(CALL_BYTES)
+        self.room(CALL_BYTES)
     }
 
-    /// Room for so many bytes of a call.
+    /// The model wrote so many bytes of a call.
     pub(super) fn grow(&mut self, bytes: usize) -> Result<(), ModelError> {
+        self.written = self.written.saturating_add(bytes);
+        self.room(bytes)
+    }
+
+    /// The model wrote so many bytes that are not kept.
+    pub(super) fn thought(&mut self, bytes: usize) {
+        self.written = self.written.saturating_add(bytes);
+    }
+
+    /// What came, for a reply that will not be whole.
+    pub(super) fn came(&self) -> Partial {
+        Partial { bytes: self.written, usage: self.usage }
+    }
+
+    /// Room for so many bytes that are kept.
+    pub(super) fn room(&mut self, bytes: usize) -> Result<(), ModelError> {
         self.bytes = self.bytes.saturating_add(bytes);
         if self.bytes > REPLY_BYTES {
             return Err(too_big(format!("more than {REPLY_BYTES} bytes")));

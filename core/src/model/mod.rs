@@ -23,7 +23,7 @@ pub use names::WireNames;
 
 use crate::bytes::Json;
 use crate::time::Duration;
-use crate::wire::message::ToolDecl;
+use crate::wire::message::{FailKind, ToolDecl};
 use std::sync::Arc;
 
 /// One model call, whole. Cheap to clone: the history and the tools are shared.
@@ -177,6 +177,22 @@ pub struct ReplyUsage {
     pub cached: Option<u64>,
 }
 
+/// What had come of a reply that is not whole. Nothing of it is acted on, but the provider is paid for it (S7.5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Partial {
+    /// Bytes of text, thoughts and calls.
+    pub bytes: usize,
+    /// What the provider had said by then.
+    pub usage: ReplyUsage,
+}
+
+impl Partial {
+    /// Itself, unless nothing came.
+    pub fn some(self) -> Option<Partial> {
+        (self != Partial::default()).then_some(self)
+    }
+}
+
 /// A model call that gave no usable reply.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
@@ -187,12 +203,14 @@ pub struct ModelError {
     pub message: String,
     /// How long the provider wants to be left alone, when it said so.
     pub retry_after: Option<Duration>,
+    /// What had come of a reply; `None` where nothing had, and nothing is paid.
+    pub came: Option<Partial>,
 }
 
 impl ModelError {
     /// An error after which the provider did not say how long to wait.
     pub fn new(kind: ModelErrorKind, message: impl Into<String>) -> ModelError {
-        ModelError { kind, message: message.into(), retry_after: None }
+        ModelError { kind, message: message.into(), retry_after: None, came: None }
     }
 }
 
@@ -223,6 +241,17 @@ impl ModelErrorKind {
         ModelErrorKind::Malformed,
         ModelErrorKind::TooLong,
     ];
+
+    /// What a run that ends by it has failed of, and so its exit code (S17.3): whether a model is to be had at all, or
+    /// gives nothing that is of use.
+    pub const fn fails_as(self) -> FailKind {
+        match self {
+            ModelErrorKind::Unreachable | ModelErrorKind::Overloaded | ModelErrorKind::Credential => {
+                FailKind::Model
+            }
+            ModelErrorKind::Rejected | ModelErrorKind::Malformed | ModelErrorKind::TooLong => FailKind::Reply,
+        }
+    }
 
     /// Its name in logs and playbooks.
     pub const fn name(self) -> &'static str {

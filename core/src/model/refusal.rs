@@ -32,7 +32,7 @@ pub fn refusal(status: u16, header: impl Fn(&str) -> Option<String>, body: &[u8]
         _ => said.sentence(&format!("HTTP {status}")),
     };
     let retry_after = header("retry-after").and_then(|value| retry_after(&value, now_ms));
-    ModelError { kind, message: what, retry_after }
+    ModelError { kind, message: what, retry_after, came: None }
 }
 
 /// The failure behind an `error` member of an event or of an answer whose status promised success.

@@ -5,7 +5,7 @@
 //! terminal event or with an error in it. Called by the child's model connection through [`crate::model::api`].
 
 use crate::limits::{PREVIEW_BYTES, REPLY_BYTES};
-use crate::model::{ModelError, ModelErrorKind, Reply};
+use crate::model::{ModelError, ModelErrorKind, Partial, Reply};
 use crate::preview::preview;
 use crate::sse::{Decoder, Event};
 use serde_json::Value;
@@ -37,6 +37,9 @@ pub trait Events: Default {
     fn may_end(&self) -> bool {
         false
     }
+
+    /// What came so far.
+    fn came(&self) -> Partial;
 
     /// The reply.
     fn reply(self) -> Reply;
@@ -105,28 +108,46 @@ impl<E: Events> Reader<E> {
         self.done || self.failed.is_some()
     }
 
+    /// What came so far of a reply, if anything: for one that will not be whole.
+    pub fn came(&self) -> Option<Partial> {
+        match &self.body {
+            Body::Unknown => None,
+            Body::Stream(_) => self.events.came().some(),
+            // Whether it is a reply is not known before its end.
+            Body::Json(text) => Partial { bytes: text.len(), ..Partial::default() }.some(),
+        }
+    }
+
     /// The answer has ended, and properly: a connection that broke is for the caller to report.
     ///
     /// # Errors
-    /// What came is not a whole reply, or the provider reported an error in it.
-    pub fn finish(mut self) -> Result<Reply, ModelError> {
+    /// What came is not a whole reply, or the provider reported an error in it. The error says what came of one.
+    pub fn finish(self) -> Result<Reply, ModelError> {
+        let came = self.came();
+        self.whole().map_err(|(error, of_a_reply)| ModelError { came: came.filter(|_| of_a_reply), ..error })
+    }
+
+    /// The reply; or the error, and whether what came may have been a part of one.
+    fn whole(mut self) -> Result<Reply, (ModelError, bool)> {
         if let Some(error) = self.failed {
-            return Err(error);
+            return Err((error, true));
         }
+        let cut_off = |error| (error, true);
         match std::mem::replace(&mut self.body, Body::Unknown) {
-            Body::Unknown => Err(malformed("the answer is empty".to_owned())),
+            Body::Unknown => Err((malformed("the answer is empty".to_owned()), false)),
             Body::Json(text) => {
-                let body = json(&text).map_err(|what| malformed(format!("the answer is {what}")))?;
-                self.events.whole(&body)?;
+                let body = json(&text).map_err(|what| (malformed(format!("the answer is {what}")), true))?;
+                // What is whole, and is no reply, is no part of one.
+                self.events.whole(&body).map_err(|error| (error, false))?;
                 Ok(self.events.reply())
             }
             Body::Stream(decoder) => {
-                let last = decoder.finish().map_err(|e| malformed(e.to_string()))?;
+                let last = decoder.finish().map_err(|e| cut_off(malformed(e.to_string())))?;
                 if let Some(event) = last.filter(|_| !self.done) {
-                    self.done = self.event(&event)? == Seen::End;
+                    self.done = self.event(&event).map_err(cut_off)? == Seen::End;
                 }
                 let whole = self.done || self.events.may_end();
-                if whole { Ok(self.events.reply()) } else { Err(cut::<E>(&self.head)) }
+                if whole { Ok(self.events.reply()) } else { Err((cut::<E>(&self.head), true)) }
             }
         }
     }

@@ -164,12 +164,10 @@ impl Core {
         tokens
     }
 
-    /// A call is over: it used so much, or nobody can say what.
-    pub(super) fn called(&mut self, node: NodeId, used: &Tokens, cut: bool) {
-        match cut {
-            true => self.ledger.cut(node, self.now.wall),
-            false => self.ledger.charge(node, Amount::of(used), self.now.wall),
-        }
+    /// A call is over and used so much. One that was cut off is charged what its child takes it to have cost: the same
+    /// against the caps as in the bill.
+    pub(super) fn called(&mut self, node: NodeId, used: &Tokens) {
+        self.ledger.charge(node, Amount::of(used), self.now.wall);
         self.budget.moved = true;
     }
 

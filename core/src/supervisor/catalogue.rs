@@ -53,7 +53,8 @@ pub(super) fn worker_tools(delegates: bool) -> Vec<ToolDecl> {
     tools.extend(plan_tools());
     tools.push(decl(
         OVERVIEW,
-        "How things stand: live runs and what each waits on, the plan, and what is left of tokens, time and spawns.",
+        "How things stand: live runs and what each waits on, the plan, and what is left of tokens, time, spawns and the \
+         budgets in tokens and dollars.",
         object(json!({}), &[]),
     ));
     tools.push(decl(

@@ -130,7 +130,7 @@ impl Core {
 
     fn used(&mut self, node: NodeId, usage: &Usage) {
         let mut tokens = self.priced(node, usage);
-        self.called(node, &tokens, usage.cut);
+        self.called(node, &tokens);
         if let Some(run) = self.run(node) {
             run.in_flight = None;
             let ahead = std::mem::take(&mut run.charged_ahead);
@@ -150,7 +150,7 @@ impl Core {
         if let Some(input) = run.in_flight.take() {
             run.charged_ahead = input;
             let (output, cached, estimated, model) = (0, 0, true, run.model.clone());
-            let tokens = self.priced(node, &Usage { input, output, cached, estimated, model, cut: true });
+            let tokens = self.priced(node, &Usage { input, output, cached, estimated, model });
             self.charge(node, &tokens);
         }
     }

@@ -89,6 +89,27 @@ fn the_tables_name_every_type_and_key() {
     assert_eq!(table("Messages up"), sent(&every_up()));
 }
 
+/// What came since a version was made: whoever adds to the tables raises the minor and says with which it came.
+#[test]
+fn every_type_and_key_came_with_a_version() {
+    let start = PAGE.find("| version | added |").expect("the table");
+    let rows: Vec<&str> = PAGE[start..].lines().take_while(|line| line.starts_with('|')).skip(2).collect();
+    let [major, minor] = super::message::VERSION;
+    let last = format!("| {major}.{minor} |");
+    assert!(rows.last().is_some_and(|row| row.starts_with(&last)), "{rows:?}");
+    let all: BTreeMap<_, _> = sent(&every_down()).into_iter().chain(sent(&every_up())).collect();
+    for name in all.keys() {
+        assert_eq!(rows.iter().filter(|row| row.contains(&format!("`{name}`"))).count(), 1, "`{name}`");
+    }
+    // Keys that came later than their type are named; the rest came with it.
+    let keys: usize = all.values().map(Vec::len).sum();
+    assert_eq!(
+        (rows.len(), all.len(), keys),
+        (2, 24, 74),
+        "a key or type is new: raise the minor, and add a row"
+    );
+}
+
 #[test]
 fn the_examples_are_what_is_sent() {
     let (diagnostics, dumps) = (blocks("cbor-diag"), blocks("hex"));

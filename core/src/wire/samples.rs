@@ -124,14 +124,7 @@ pub(super) fn every_up() -> Vec<Up> {
             evidence: LoopEvidence { model_calls: 2, tool_calls: 1, tool_errors: 0 },
             in_flight: Some(7),
         }),
-        Up::Usage(Usage {
-            input: 1200,
-            output: 80,
-            cached: 1000,
-            estimated: true,
-            model: "scripted".into(),
-            cut: true,
-        }),
+        Up::Usage(Usage { input: 1200, output: 80, cached: 1000, estimated: true, model: "scripted".into() }),
         Up::Tools(Tools { server: "fs".into(), tools: vec!["grep".into(), "read".into()] }),
         Up::ToolRequest(ToolRequest {
             id: 9,

@@ -97,14 +97,7 @@ impl Crowd {
             self.said += 1;
             let up = if self.said.is_multiple_of(2) {
                 let model = "a-provider/and-a-model-name".to_owned();
-                Up::Usage(Usage {
-                    input: 1_200,
-                    output: 180,
-                    cached: 900,
-                    estimated: false,
-                    model,
-                    cut: false,
-                })
+                Up::Usage(Usage { input: 1_200, output: 180, cached: 900, estimated: false, model })
             } else {
                 Up::State(State::of(WaitingOn::Model, 3))
             };

@@ -113,6 +113,28 @@ impl Stream {
         self.send(text);
     }
 
+    /// Waits until the client has taken everything out of its socket.
+    pub fn until_taken(&self) {
+        let socket = self.exchange.wire.socket();
+        let (own, peer) = (socket.local_addr().expect("bound"), socket.peer_addr().expect("connected"));
+        let port = |at: std::net::SocketAddr| format!(":{:04X}", at.port());
+        // The kernel's table: address and port of either end, the state, and what is unsent and unread.
+        let waits = |from: &str, to: &str| {
+            let table = std::fs::read_to_string("/proc/net/tcp").expect("/proc reads");
+            table.lines().any(|line| {
+                let fields: Vec<&str> = line.split_whitespace().collect();
+                fields.get(1).is_some_and(|at| at.ends_with(from))
+                    && fields[2].ends_with(to)
+                    && fields[4] != "00000000:00000000"
+            })
+        };
+        let since = Instant::now();
+        while waits(&port(own), &port(peer)) || waits(&port(peer), &port(own)) {
+            assert!(since.elapsed() < PATIENCE, "the client does not read");
+            std::thread::yield_now();
+        }
+    }
+
     /// Sends the same again and again, at a steady pace, until the client closes the connection.
     pub fn repeat_until_closed(&mut self, bytes: &str) {
         let since = Instant::now();

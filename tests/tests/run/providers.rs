@@ -46,6 +46,43 @@ fn a_key_is_seen_by_its_provider_and_by_nobody_else() {
     }
 }
 
+/// Exit code 4 is for a model that is not to be had (S17.3); one that is, and gives nothing that is of use, is a failure.
+#[test]
+fn every_failure_of_a_provider_has_its_exit_code() {
+    let busy = json!({"error": {"type": "overloaded_error", "message": "busy"}});
+    let long = json!({"error": {
+        "type": "invalid_request_error", "code": "context_length_exceeded", "message": "prompt is too long: 210000 tokens > 200000 maximum",
+    }});
+    for (name, status, body, times, code, word) in [
+        ("overloaded", 529, busy.to_string(), 3, 4, "busy"),
+        ("broken", 500, busy.to_string(), 3, 4, "busy"),
+        (
+            "credential",
+            403,
+            json!({"error": {"type": "permission_error", "message": "no"}}).to_string(),
+            1,
+            4,
+            "403",
+        ),
+        ("request", 400, json!({"error": {"message": "no such field"}}).to_string(), 1, 1, "no such field"),
+        ("model", 404, json!({"error": {"message": "no such model"}}).to_string(), 1, 1, "no such model"),
+        ("page", 200, "<html>sign in</html>".to_owned(), 3, 1, "sign in"),
+        ("too long", 400, long.to_string(), 1, 1, "too long"),
+    ] {
+        for speaks in Speaks::ALL {
+            let server = ModelServer::start(speaks);
+            let running = asking(&server).env("AGENTD_INTELLIGENCE_TOKEN", OF_A_MODEL).start("hello");
+            for _ in 0..times {
+                server.next().whole(status, &[("content-type", "application/json")], &body);
+            }
+            let ended = running.wait();
+            assert_eq!((ended.code(), ended.stdout.as_str()), (code, ""), "{name}: {}", ended.log());
+            assert!(ended.log().contains(word), "{name}: {}", ended.log());
+            assert!(server.is_quiet(), "{name}");
+        }
+    }
+}
+
 #[test]
 fn a_key_that_is_rejected_is_not_shown_and_exits_4() {
     for speaks in Speaks::ALL {

@@ -5,6 +5,7 @@
 //! is being resolved and a connection that is being made end at their own time limits.)
 
 use super::Order;
+use super::came::Came;
 use crate::child::clock::Clock;
 use crate::http::dial::{self, Failure, Kind, Trust};
 use crate::http::line::Line;
@@ -36,6 +37,8 @@ pub(super) struct Ask {
     pub(super) secrets: Vec<String>,
     pub(super) trust: Arc<Trust>,
     pub(super) clock: Clock,
+    /// Where it says what has come.
+    pub(super) came: Came,
     pub(super) back: Sender<Order>,
 }
 
@@ -127,7 +130,7 @@ impl Attempt {
         self.shared.headed.store(self.last_sign().nanos().max(1), Ordering::Relaxed);
         self.shared.status.store(response.status().as_u16(), Ordering::Relaxed);
         match response.status().as_u16() {
-            200..=299 => self.read(response, ask.reader, ask.clock),
+            200..=299 => self.read(response, ask.reader, ask.clock, &ask.came),
             status => Err(refused(status, response)),
         }
     }
@@ -137,6 +140,7 @@ impl Attempt {
         response: Response<ureq::Body>,
         mut reader: Reader,
         clock: Clock,
+        came: &Came,
     ) -> Result<Reply, ModelError> {
         if let Some(coding) = header(&response, "content-encoding").filter(|c| c != "identity") {
             let message =
@@ -152,9 +156,10 @@ impl Attempt {
                     let events = reader.push(&bytes[..n]);
                     if events > 0 {
                         self.sign(clock, events);
+                        came.grow(self.number, reader.came());
                     }
                 }
-                Err(e) => return Err(error(dial::broken(&e))),
+                Err(e) => return Err(ModelError { came: reader.came(), ..error(dial::broken(&e)) }),
             }
         }
         self.shared.streamed.store(reader.is_stream(), Ordering::Relaxed);

@@ -50,9 +50,9 @@ impl Connection {
             match self.orders.recv_timeout(left) {
                 Ok(Order::Abandon { call: abandoned }) if abandoned == call => return false,
                 // An order about an earlier call changes nothing; a second call at a time is never asked for; and a
-                // playbook has no endpoints.
-                Ok(Order::Abandon { .. } | Order::Call { .. } | Order::Ended { .. } | Order::Throttle(_)) => {
-                }
+                // playbook has neither endpoints nor a second attempt.
+                Ok(Order::Abandon { .. } | Order::Call { .. } | Order::GoOn { .. }) => {}
+                Ok(Order::Ended { .. } | Order::Throttle(_)) => {}
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return false,
             }

@@ -5,6 +5,7 @@
 //! answer by its number. One call is open at a time: the loop never asks for two. Made by the session.
 
 mod attempt;
+mod came;
 mod mock;
 pub(crate) mod probe;
 mod remote;
@@ -15,6 +16,7 @@ use agentd_core::model::api::Api;
 use agentd_core::model::mock::Playbook;
 use agentd_core::model::{ModelError, ModelRequest, Reply};
 use agentd_core::wire::message::{Dialect, FailKind, Model, Spawn, Throttle};
+use came::Came;
 use std::sync::mpsc::{Sender, channel};
 
 /// What the thread is told.
@@ -31,6 +33,11 @@ pub(super) enum Order {
         /// The loop's number of it.
         call: u64,
     },
+    /// The next attempt at this call may be made: the one before is paid for.
+    GoOn {
+        /// The loop's number of it.
+        call: u64,
+    },
     /// An endpoint is to be left alone, or no longer: what other runs learned of it.
     Throttle(Throttle),
     /// An attempt's own thread: it has ended.
@@ -42,6 +49,12 @@ pub(super) enum Order {
     },
 }
 
+/// One model's thread, from outside.
+pub(super) struct Connected {
+    pub(super) orders: Sender<Order>,
+    pub(super) came: Came,
+}
+
 /// Starts the thread. Nothing is dialled, and no certificate read, before the first call.
 ///
 /// # Errors
@@ -51,8 +64,9 @@ pub(super) fn open(
     run: &Spawn,
     clock: Clock,
     inbox: &Sender<Inbox>,
-) -> Result<Sender<Order>, (FailKind, String)> {
+) -> Result<Connected, (FailKind, String)> {
     let (sender, orders) = channel();
+    let came = Came::default();
     let body: Box<dyn FnOnce() + Send> = match (&model.dialect, Api::of(&model.dialect)) {
         (Dialect::Mock(playbook), _) => {
             let playbook = Playbook::from_json(playbook)
@@ -61,7 +75,8 @@ pub(super) fn open(
             Box::new(move || connection.run())
         }
         (_, Some((api, remote))) if !remote.endpoints.is_empty() => {
-            let line = remote::Line { orders, back: sender.clone(), inbox: inbox.clone(), clock };
+            let (back, inbox, came) = (sender.clone(), inbox.clone(), came.clone());
+            let line = remote::Line { orders, back, inbox, clock, came };
             let mut connection = remote::Connection::new(api, remote.clone(), run.mode, line);
             Box::new(move || connection.run())
         }
@@ -70,5 +85,5 @@ pub(super) fn open(
         }
     };
     inbox::thread("model".into(), inbox.clone(), body).map_err(|error| (FailKind::Internal, error))?;
-    Ok(sender)
+    Ok(Connected { orders: sender, came })
 }

@@ -5,6 +5,7 @@
 
 use super::Order;
 use super::attempt::{Ask, Attempt};
+use super::came::Came;
 use crate::child::clock::Clock;
 use crate::http::dial::Trust;
 use crate::http::mask;
@@ -66,6 +67,7 @@ fn attempt(number: u64, api: &Api, remote: &Remote, endpoint: &Endpoint, request
         secrets: mask::secrets(endpoint.token.iter().chain(remote.headers.values())),
         trust: Arc::new(Trust::default()),
         clock,
+        came: Came::default(),
         back,
     });
     // It ends by itself once it is shut.

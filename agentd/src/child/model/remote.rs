@@ -5,6 +5,7 @@
 //! shuts the connection, or ends the wait, at once (S7.9).
 
 use super::attempt::{Ask, Attempt, wall_ms};
+use super::came::Came;
 use super::{Inbox, Order};
 use crate::child::clock::Clock;
 use crate::child::inbox;
@@ -28,6 +29,8 @@ pub(super) struct Line {
     pub(super) back: Sender<Order>,
     pub(super) inbox: Sender<Inbox>,
     pub(super) clock: Clock,
+    /// For the main thread: what has come of the attempt in hand.
+    pub(super) came: Came,
 }
 
 /// The thread's state.
@@ -67,7 +70,7 @@ impl Connection {
                     self.hold(&throttle);
                     continue;
                 }
-                Order::Abandon { .. } | Order::Ended { .. } => continue,
+                Order::Abandon { .. } | Order::GoOn { .. } | Order::Ended { .. } => continue,
             };
             if let Ok(reply) = self.call(call, &request) {
                 // Without a receiver the process is ending.
@@ -79,7 +82,7 @@ impl Connection {
     fn call(&mut self, call: u64, request: &ModelRequest) -> Result<Result<Reply, ModelError>, Abandoned> {
         let mut endpoint = self.retry.begin(self.line.clock.now());
         let mut said = BTreeMap::new();
-        self.wait(call, endpoint, Instant::ZERO)?;
+        self.wait(call, endpoint, Instant::ZERO, true)?;
         loop {
             let error = match self.attempt(call, endpoint, request)? {
                 Ok(reply) => {
@@ -108,14 +111,17 @@ impl Connection {
                 Next::GiveUp => return Ok(Err(self.failed(&said, error))),
                 Next::Again { endpoint: next, at } => {
                     self.note(endpoint, next, &error, at.since(now));
-                    self.wait(call, next, at)?;
+                    if let Some(came) = error.came {
+                        self.tell(Inbox::ModelCut { call, attempt: self.attempts, came });
+                    }
+                    self.wait(call, next, at, error.came.is_none())?;
                     endpoint = next;
                 }
             }
         }
     }
 
-    /// One attempt, watched: who only keeps the connection alive is silent.
+    /// One attempt. What comes of it is the main thread's to know meanwhile.
     fn attempt(
         &mut self,
         call: u64,
@@ -123,6 +129,17 @@ impl Connection {
         request: &ModelRequest,
     ) -> Result<Result<Reply, ModelError>, Abandoned> {
         self.attempts += 1;
+        self.line.came.begin(call, self.attempts);
+        self.watched(call, endpoint, request)
+    }
+
+    /// The attempt, watched: who only keeps the connection alive is silent.
+    fn watched(
+        &mut self,
+        call: u64,
+        endpoint: usize,
+        request: &ModelRequest,
+    ) -> Result<Result<Reply, ModelError>, Abandoned> {
         let target = &self.remote.endpoints[endpoint];
         let (attempt, body) = Attempt::new(Ask {
             number: self.attempts,
@@ -132,6 +149,7 @@ impl Connection {
             secrets: mask::secrets(target.token.iter().chain(self.remote.headers.values())),
             trust: Arc::clone(&self.trust),
             clock: self.line.clock,
+            came: self.line.came.clone(),
             back: self.line.back.clone(),
         });
         if let Err(why) = inbox::thread("model attempt".into(), self.line.inbox.clone(), body) {
@@ -144,7 +162,8 @@ impl Connection {
                 Some(outcome) => return Ok(outcome),
                 None if attempt.last_sign() + silence <= self.line.clock.now() => {
                     attempt.shut();
-                    return Ok(Err(silent(silence, attempt.events())));
+                    let came = self.line.came.so_far().map(|so_far| so_far.came);
+                    return Ok(Err(ModelError { came, ..silent(silence, attempt.events()) }));
                 }
                 // Something came meanwhile.
                 None => {}
@@ -171,29 +190,34 @@ impl Connection {
                 // The attempt goes on; the next one will wait.
                 Ok(Order::Throttle(throttle)) => self.hold(&throttle),
                 // Of earlier calls and attempts; a second call at a time is never asked for.
-                Ok(Order::Ended { .. } | Order::Abandon { .. } | Order::Call { .. }) => {}
+                Ok(Order::Ended { .. } | Order::Abandon { .. } | Order::GoOn { .. } | Order::Call { .. }) => {
+                }
                 Err(RecvTimeoutError::Timeout) => return Ok(None),
                 Err(RecvTimeoutError::Disconnected) => return Err(Abandoned),
             }
         }
     }
 
-    /// Waits until `at`, and until the endpoint may be asked; tells the loop for what.
-    fn wait(&mut self, call: u64, endpoint: usize, at: Instant) -> Result<(), Abandoned> {
+    /// Waits until `at`, and until the endpoint may be asked; tells the loop for what. Without `leave` it also waits
+    /// for the loop's.
+    fn wait(&mut self, call: u64, endpoint: usize, at: Instant, mut leave: bool) -> Result<(), Abandoned> {
         let mut told = None;
         loop {
             let until = at.max(self.retry.held_until(endpoint));
-            let left = self.line.clock.until(until);
-            if left.is_zero() {
+            let mut left = self.line.clock.until(until);
+            if left.is_zero() && leave {
                 break;
             }
-            if told != Some(until) {
+            if left.is_zero() {
+                left = Duration::MAX;
+            } else if told != Some(until) {
                 let until_ms = wall_ms().saturating_add(u64::try_from(left.as_millis()).unwrap_or(u64::MAX));
                 self.tell(Inbox::ModelWaits { call, until_ms: Some(until_ms) });
                 told = Some(until);
             }
             match self.line.orders.recv_timeout(left) {
                 Ok(Order::Abandon { call: abandoned }) if abandoned == call => return Err(Abandoned),
+                Ok(Order::GoOn { call: of }) => leave |= of == call,
                 Ok(Order::Throttle(throttle)) => self.hold(&throttle),
                 Ok(Order::Ended { .. } | Order::Abandon { .. } | Order::Call { .. }) => {}
                 Err(RecvTimeoutError::Timeout) => {}

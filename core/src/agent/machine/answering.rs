@@ -25,7 +25,7 @@ impl Loop {
         let reply = match reply {
             Ok(reply) => reply,
             Err(error) => {
-                out.push(log::model_failed(self.budget.steps, took, &error));
+                self.failed_call(thought, took, &error, out);
                 if self.budget.is_overdue(now) {
                     return self.out_of_time(out);
                 }
@@ -33,7 +33,7 @@ impl Loop {
                     return self.too_long(now, &error, out);
                 }
                 let model = self.called(thought.degraded);
-                return self.fail(FailKind::Model, format!("model {model}: {error}"), out);
+                return self.fail(error.kind.fails_as(), format!("model {model}: {error}"), out);
             }
         };
         self.turn.compacted = false;

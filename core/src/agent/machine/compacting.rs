@@ -6,7 +6,7 @@ use crate::agent::{Output, compact, log};
 use crate::model::{Message, ModelError, ModelErrorKind, ModelRequest, Reply};
 use crate::time::Instant;
 use crate::wire::Up;
-use crate::wire::message::{FailKind, WaitingOn};
+use crate::wire::message::WaitingOn;
 use std::sync::Arc;
 
 impl Loop {
@@ -15,14 +15,14 @@ impl Loop {
         if self.turn.compacted {
             let why =
                 format!("model {}: {error}; the history was compacted, and is still too long", self.model);
-            return self.fail(FailKind::Model, why, out);
+            return self.fail(error.kind.fails_as(), why, out);
         }
         let before = self.history.bytes;
         let shed = compact::shed(&mut self.history, before / 2);
         let folds = !shed.enough && !compact::middle(&self.history).is_empty();
         if shed.results == 0 && !folds {
             let why = format!("model {}: {error}; nothing in the history can be left out", self.model);
-            return self.fail(FailKind::Model, why, out);
+            return self.fail(error.kind.fails_as(), why, out);
         }
         self.turn.compacted = true;
         if folds && self.budget.exhausted(now).is_none() {
@@ -75,8 +75,7 @@ impl Loop {
         };
         self.tell(WaitingOn::Model, Some(estimate(sent)), out);
         out.push(Output::CallModel { call, request: Box::new(request) });
-        let condenses = Some(before);
-        Phase::Thinking(Thought { call, began: now, degraded, sent, last: false, condenses, held_up: false })
+        Phase::Thinking(Thought { condenses: Some(before), ..Thought::new(call, now, degraded, sent) })
     }
 
     /// What came of it. A summary that could not be had is gone without; a model that cannot be reached is not.
@@ -98,10 +97,10 @@ impl Loop {
                 reply.text.filter(|text| !text.trim().is_empty())
             }
             Err(error) => {
-                out.push(log::model_failed(self.budget.steps, took, &error));
+                self.failed_call(thought, took, &error, out);
                 if error.kind != ModelErrorKind::TooLong && !self.budget.is_overdue(now) {
                     let model = self.called(thought.degraded);
-                    return self.fail(FailKind::Model, format!("model {model}: {error}"), out);
+                    return self.fail(error.kind.fails_as(), format!("model {model}: {error}"), out);
                 }
                 None
             }

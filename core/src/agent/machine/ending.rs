@@ -5,7 +5,6 @@ use crate::agent::{Output, Terminal, log};
 use crate::json::preview;
 use crate::limits::PREVIEW_BYTES;
 use crate::time::Instant;
-use crate::wire::Up;
 use crate::wire::message::{FailKind, Failed, LoopEnd, RunResult, Turn, TurnOutcome};
 
 impl Loop {
@@ -62,11 +61,9 @@ impl Loop {
             Phase::Thinking(thought) => {
                 out.push(Output::AbandonModel { call: thought.call });
                 out.push(log::model_abandoned(self.budget.steps, now.since(thought.began), why));
-                // What a provider has turned away so far costs nothing.
-                if !thought.held_up {
-                    let model = self.called(thought.degraded).to_owned();
-                    let usage = self.budget.charge_cut(&model, thought.sent);
-                    out.push(Output::Emit(Up::Usage(usage)));
+                // What a provider has turned away so far costs nothing, and what was cut off before is paid.
+                if !thought.held_up && thought.again.is_none() {
+                    self.pay_for_cut(&thought, &thought.came, out);
                 }
             }
             Phase::Acting(round) => {
@@ -130,7 +127,7 @@ impl Loop {
 /// Whether what gave out stays so. A model connection has been patient before it fails.
 fn ends_run(kind: FailKind) -> bool {
     match kind {
-        FailKind::Spawn | FailKind::Server | FailKind::Model | FailKind::Internal => true,
+        FailKind::Spawn | FailKind::Server | FailKind::Model | FailKind::Reply | FailKind::Internal => true,
         FailKind::EmptyReply | FailKind::Schema | FailKind::Budget => false,
     }
 }

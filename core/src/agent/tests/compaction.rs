@@ -99,7 +99,7 @@ fn still_too_long_ends_with_the_providers_words() {
     too_long(&mut run);
     too_long(&mut run);
     let failed = run.failure();
-    assert_eq!(failed.kind, FailKind::Model);
+    assert_eq!(failed.kind, FailKind::Reply);
     for word in ["210000 tokens", "compacted", "still too long"] {
         assert!(failed.error.contains(word), "{}", failed.error);
     }

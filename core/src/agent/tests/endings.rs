@@ -241,7 +241,7 @@ fn a_model_that_cannot_be_used_fails_the_run() {
             _ => "",
         };
         let error = format!("model m: no route to host{more}");
-        assert_eq!((failed.kind, failed.error), (FailKind::Model, error));
+        assert_eq!((failed.kind, failed.error), (kind.fails_as(), error));
         assert!(run.usages().is_empty());
         assert_eq!(run.machine.poll_timeout(), None);
     }

@@ -25,6 +25,10 @@ enum Step {
     Pause,
     Resume,
     HeldUp(bool),
+    /// So many bytes of the reply have come.
+    Came(usize),
+    /// The attempt breaks off with so many bytes, or one that is paid for does so again.
+    Cut(usize, bool),
     CancelTurn(u64),
     Cancel,
 }
@@ -65,6 +69,8 @@ fn any_step() -> impl Strategy<Value = Step> {
         1 => Just(Step::Pause),
         3 => Just(Step::Resume),
         1 => any::<bool>().prop_map(Step::HeldUp),
+        1 => (1usize..4_000).prop_map(Step::Came),
+        1 => (1usize..4_000, any::<bool>()).prop_map(|(bytes, again)| Step::Cut(bytes, again)),
         1 => (0u64..8).prop_map(Step::CancelTurn),
     ]
 }
@@ -76,6 +82,12 @@ struct Oracle {
     limits: RunLimits,
     now: Instant,
     thinking: Option<u64>,
+    /// At the model call in flight or the last one.
+    attempt: u64,
+    /// The model call of which an attempt broke off last.
+    cut: Option<u64>,
+    /// Times that something was paid, over all.
+    paid: u32,
     open: BTreeSet<u64>,
     numbers: BTreeSet<u64>,
     /// Of the turn in hand.
@@ -107,6 +119,9 @@ impl Oracle {
             limits: spec.limits.clone(),
             now: Instant::ZERO,
             thinking: None,
+            attempt: 1,
+            cut: None,
+            paid: 0,
             open: BTreeSet::new(),
             numbers: BTreeSet::new(),
             requests: 0,
@@ -175,6 +190,7 @@ impl Oracle {
                 assert!(self.steers.is_empty(), "a steer is not told before the call");
                 assert_eq!(request.tools.is_empty(), self.finish);
             }
+            Output::GoOnModel { call } => assert_eq!(self.thinking, Some(call)),
             Output::AbandonModel { call } => assert_eq!(self.thinking.take(), Some(call)),
             Output::CallTool { call, args, .. } => {
                 assert!(self.numbers.insert(call) && self.open.insert(call));
@@ -182,7 +198,10 @@ impl Oracle {
                 assert!(self.thinking.is_none());
             }
             Output::AbandonTool { call } => assert!(self.open.remove(&call)),
-            Output::Emit(Up::Usage(usage)) => self.used += usage.input + usage.output,
+            Output::Emit(Up::Usage(usage)) => {
+                self.used += usage.input + usage.output;
+                self.paid += 1;
+            }
             Output::Emit(Up::State(state)) => match state.waiting_on {
                 WaitingOn::Paused => {
                     assert!(self.paused && self.thinking.is_none() && self.open.is_empty());
@@ -272,6 +291,22 @@ impl Oracle {
             Step::HeldUp(on) => {
                 if let Some(call) = self.thinking {
                     self.input(Input::ModelWaiting { call, until_ms: on.then_some(7) });
+                }
+            }
+            Step::Came(bytes) => {
+                if let Some(call) = self.thinking {
+                    let came = Partial { bytes, ..Partial::default() };
+                    self.input(Input::ModelCame { call, attempt: self.attempt, came });
+                }
+            }
+            Step::Cut(bytes, again) => {
+                if let Some(call) = self.thinking {
+                    let again = again && self.cut.replace(call) == Some(call);
+                    self.cut = Some(call);
+                    self.attempt += u64::from(!again);
+                    let (came, paid) = (Partial { bytes, ..Partial::default() }, self.paid);
+                    self.input(Input::ModelCut { call, attempt: self.attempt - 1, came });
+                    assert_eq!(self.paid - paid, u32::from(!again), "each is paid once");
                 }
             }
             Step::Cancel => self.input(Input::Cancel { reason: "x".to_owned() }),

@@ -75,8 +75,7 @@ fn usage_follows_every_model_call() {
     let mut run = Run::start();
     run.reply(calls(&[("a", "nope", "{}")]));
     run.reply(answer("x"));
-    let usage =
-        Usage { input: 10, output: 5, cached: 0, estimated: false, model: "m".to_owned(), cut: false };
+    let usage = Usage { input: 10, output: 5, cached: 0, estimated: false, model: "m".to_owned() };
     assert_eq!(run.usages(), [usage.clone(), usage]);
     let last = run.outputs.len() - 1;
     assert!(matches!(run.outputs[last], Output::Finish(_)), "the terminal is the last of all");

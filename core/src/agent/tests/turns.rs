@@ -180,8 +180,7 @@ fn what_gives_out_for_one_turn_leaves_the_loop() {
     // A model connection that has given out ends the run.
     run.message(3, "again");
     let call = run.thinking().unwrap();
-    let error =
-        ModelError { kind: ModelErrorKind::Credential, message: "no such key".to_owned(), retry_after: None };
+    let error = ModelError::new(ModelErrorKind::Credential, "no such key");
     run.input(Input::ModelReply { call, reply: Err(error) });
     assert_eq!((run.failure().kind, run.turns().len()), (FailKind::Model, 2));
     assert_eq!(run.failure().evidence.model_calls, 4);

@@ -4,7 +4,7 @@ use crate::model::draft::{self, Draft, arguments};
 use crate::model::loose::{is_something, list, number, text};
 use crate::model::refusal::of_error;
 use crate::model::stream::{Events, Seen};
-use crate::model::{Call, ModelError, ModelErrorKind, Reply, ReplyUsage};
+use crate::model::{Call, ModelError, ModelErrorKind, Partial, Reply, ReplyUsage};
 use serde_json::Value;
 
 /// What came so far.
@@ -77,6 +77,10 @@ impl Events for Blocks {
         self.message(body)
     }
 
+    fn came(&self) -> Partial {
+        self.draft.came()
+    }
+
     fn reply(self) -> Reply {
         let call = |used: ToolUse| {
             let raw = if used.pieces.is_empty() { used.whole } else { used.pieces };
@@ -123,6 +127,7 @@ impl Blocks {
 
     fn delta(&mut self, index: Option<u64>, delta: &Value) -> Result<(), ModelError> {
         self.draft.say(text(&delta["text"]))?;
+        self.draft.thought(text(&delta["thinking"]).len());
         let piece = text(&delta["partial_json"]);
         self.draft.grow(piece.len())?;
         let same = |used: &ToolUse| index.is_none() || used.index.is_none() || used.index == index;

@@ -5,7 +5,7 @@ use crate::model::draft::{self, Draft};
 use crate::model::loose::{is_something, list, number, parts, text};
 use crate::model::refusal::of_error;
 use crate::model::stream::{Events, Seen};
-use crate::model::{Finish, ModelError, ModelErrorKind, Reply};
+use crate::model::{Finish, ModelError, ModelErrorKind, Partial, Reply};
 use serde_json::Value;
 
 /// What came so far.
@@ -56,6 +56,10 @@ impl Events for Chunks {
         self.draft.has_stopped()
     }
 
+    fn came(&self) -> Partial {
+        self.draft.came()
+    }
+
     fn reply(mut self) -> Reply {
         if !self.refusal.is_empty() {
             self.draft.stop(Finish::Refusal);
@@ -75,6 +79,10 @@ impl Chunks {
         let delta = if choice["delta"].is_object() { &choice["delta"] } else { &choice["message"] };
         for piece in parts(&delta["content"]) {
             self.draft.say(piece)?;
+        }
+        // Compatible servers have two names for a model's thoughts.
+        for thought in [&delta["reasoning_content"], &delta["reasoning"]] {
+            self.draft.thought(text(thought).len());
         }
         let refusal = text(&delta["refusal"]);
         self.draft.grow(refusal.len())?;

@@ -8,7 +8,7 @@ use crate::model::draft::{self, Draft, arguments};
 use crate::model::loose::{is_something, list, number, text};
 use crate::model::refusal::of_error;
 use crate::model::stream::{Events, Seen};
-use crate::model::{Call, Finish, ModelError, ModelErrorKind, Reply};
+use crate::model::{Call, Finish, ModelError, ModelErrorKind, Partial, Reply};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -93,7 +93,10 @@ impl Events for Items {
                 self.draft.used(draft::usage(&event["response"]["usage"]));
             }
             // Thinking, the provider's own tools, and what later versions add.
-            _ => return Ok(if is_something(&event["delta"]) { Seen::Something } else { Seen::Nothing }),
+            _ => {
+                self.draft.thought(text(&event["delta"]).len());
+                return Ok(if is_something(&event["delta"]) { Seen::Something } else { Seen::Nothing });
+            }
         }
         // A piece of nothing is a sign of life at most.
         let empty = kind.ends_with(".delta") && !is_something(&event["delta"]);
@@ -110,6 +113,10 @@ impl Events for Items {
             return Err(ModelError::new(ModelErrorKind::Malformed, message));
         }
         self.response(body, "")
+    }
+
+    fn came(&self) -> Partial {
+        self.draft.came()
     }
 
     fn reply(mut self) -> Reply {
@@ -235,7 +242,7 @@ impl Items {
         }
         let body = match kind {
             Kind::Message => {
-                self.draft.grow(PART_BYTES)?;
+                self.draft.room(PART_BYTES)?;
                 Body::Message(BTreeMap::new())
             }
             Kind::Call => {
@@ -243,7 +250,7 @@ impl Items {
                 Body::Call(Call { id: String::new(), name: String::new(), args: String::new() })
             }
         };
-        self.draft.grow(id.len())?;
+        self.draft.room(id.len())?;
         self.items.push(Item { index, id: id.to_owned(), body });
         Ok(self.items.len() - 1)
     }
@@ -261,7 +268,7 @@ impl Items {
             return Ok(());
         }
         if !parts.contains_key(&part) {
-            self.draft.grow(PART_BYTES)?;
+            self.draft.room(PART_BYTES)?;
         }
         let part = parts.entry(part).or_default();
         put(&mut self.draft, &mut part.text, share, said)?;

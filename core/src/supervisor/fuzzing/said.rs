@@ -67,12 +67,5 @@ pub(super) fn outcome(which: u8) -> TurnOutcome {
 /// What a call used; the largest there is among it.
 pub(super) fn usage(with: u8) -> Usage {
     let most = if with == 255 { u64::MAX } else { u64::from(with) };
-    Usage {
-        input: most,
-        output: most,
-        cached: u64::from(with / 2),
-        estimated: false,
-        model: "mock".into(),
-        cut: false,
-    }
+    Usage { input: most, output: most, cached: u64::from(with / 2), estimated: false, model: "mock".into() }
 }

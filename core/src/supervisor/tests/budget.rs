@@ -30,8 +30,8 @@ fn granted(desk: &mut Desk, node: NodeId, id: u64) -> Option<BudgetVerdict> {
     })
 }
 
-fn used(desk: &mut Desk, node: NodeId, input: u64, cut: bool) {
-    let usage = Usage { input, output: 0, cached: 0, estimated: cut, model: "mock".into(), cut };
+fn used(desk: &mut Desk, node: NodeId, input: u64, estimated: bool) {
+    let usage = Usage { input, output: 0, cached: 0, estimated, model: "mock".into() };
     desk.up(node, &Up::Usage(usage));
 }
 
@@ -84,12 +84,44 @@ fn a_kill_charges_the_worst_case_and_a_turn_that_ends_gives_it_back() {
 }
 
 #[test]
-fn a_cut_call_counts_whole() {
+fn a_cut_call_counts_the_same_against_the_caps_as_in_the_bill() {
     let (mut desk, worker) = Desk::with_worker(priced(1.0, OnExhausted::Refuse));
-    assert_eq!(asks(&mut desk, worker, 1, 600), Some(BudgetVerdict::Own));
-    used(&mut desk, worker, 10, true);
-    assert!(matches!(asks(&mut desk, worker, 2, 401), Some(BudgetVerdict::Refused(_))));
-    assert_eq!(desk.core.runs[&worker].record.usage.input, 10, "the record says what is known");
+    let child = spawned(&mut desk, worker);
+    // Two attempts that broke off, each asked for, then an answer.
+    for (id, tokens) in [(1, 600), (2, 590), (3, 580)] {
+        assert_eq!(asks(&mut desk, child, id, tokens), Some(BudgetVerdict::Own));
+        used(&mut desk, child, 10, id < 3);
+    }
+    assert_eq!(desk.core.runs[&child].record.usage.input, 30);
+    assert!(matches!(asks(&mut desk, worker, 1, 971), Some(BudgetVerdict::Refused(_))));
+    assert_eq!(asks(&mut desk, worker, 2, 970), Some(BudgetVerdict::Own));
+    // Killed with a call in flight: its worst case, until its child has said what had come.
+    desk.core.ledger.give_back(worker);
+    assert_eq!(asks(&mut desk, child, 4, 900), Some(BudgetVerdict::Own));
+    desk.ask(worker, "subagent.kill", json!({ "handle": "sub-1" }));
+    assert!(matches!(asks(&mut desk, worker, 3, 71), Some(BudgetVerdict::Refused(_))));
+    used(&mut desk, child, 20, true);
+    assert_eq!(asks(&mut desk, worker, 4, 950), Some(BudgetVerdict::Own));
+    assert_eq!(desk.core.runs[&child].record.usage.input, 50);
+    assert!(desk.core.runs[&child].record.usage.estimated);
+}
+
+#[test]
+fn the_overview_says_what_is_left_of_each_budget() {
+    let (mut desk, worker) = Desk::with_worker(config());
+    assert_eq!(desk.ask(worker, "status", json!({}))["budget"].get("left"), None, "nothing is capped");
+
+    let mut config = priced(2.0, OnExhausted::Refuse);
+    config.budget.windows = vec![(Per::Hour, Caps { tokens: Some(5_000), usd: None })];
+    config.run_usd = Usd::from_dollars(1.5);
+    let (mut desk, worker) = Desk::with_worker(config);
+    let child = spawned(&mut desk, worker);
+    used(&mut desk, child, 250, false);
+    assert_eq!(asks(&mut desk, child, 1, 100), Some(BudgetVerdict::Own));
+    let left = desk.ask(worker, "status", json!({}))["budget"]["left"].clone();
+    assert_eq!((&left["run"], &left["lifetime"]), (&json!({"usd": 1.15}), &json!({"usd": 1.65})));
+    assert_eq!((&left["windows"][0]["per"], &left["windows"][0]["tokens"]), (&json!("hour"), &json!(4_650)));
+    assert!(left["windows"][0]["ends_in_ms"].as_u64().is_some_and(|ms| ms <= 3_600_000));
 }
 
 #[test]

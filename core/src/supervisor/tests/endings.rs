@@ -242,7 +242,7 @@ fn usage_reaches_every_run_above_once() {
     let below = desk.call(NodeId(2), "subagent.run", json!({"instruction": "y"}));
     desk.ready(NodeId(3));
     for (node, input) in [(worker, 1), (NodeId(2), 10), (NodeId(3), 100), (NodeId(3), 100)] {
-        let usage = Usage { input, output: 1, cached: 0, estimated: false, model: "mock".into(), cut: false };
+        let usage = Usage { input, output: 1, cached: 0, estimated: false, model: "mock".into() };
         desk.up(node, &Up::Usage(usage));
     }
     desk.finish(NodeId(3), "z");
@@ -265,7 +265,7 @@ fn thinking(desk: &mut Desk, node: NodeId, in_flight: u64) {
 }
 
 fn used(desk: &mut Desk, node: NodeId, input: u64) {
-    let usage = Usage { input, output: 3, cached: 0, estimated: false, model: "mock".into(), cut: false };
+    let usage = Usage { input, output: 3, cached: 0, estimated: false, model: "mock".into() };
     desk.up(node, &Up::Usage(usage));
 }
 

@@ -59,8 +59,7 @@ fn the_overview_tells_runs_plan_and_what_is_left() {
     desk.ask(worker, "plan.create", json!({"goal": "ship", "items": [{"title": "a"}]}));
     desk.ask(worker, "subagent.run", json!({"instruction": "look\n around ", "mode": "async"}));
     desk.advance_to(1_000);
-    let usage =
-        Usage { input: 1_000, output: 500, cached: 0, estimated: false, model: "mock".into(), cut: false };
+    let usage = Usage { input: 1_000, output: 500, cached: 0, estimated: false, model: "mock".into() };
     desk.up(worker, &Up::Usage(usage));
     let value = desk.ask(worker, "status", json!({}));
     assert_eq!(

@@ -80,8 +80,7 @@ fn every_call_is_priced_by_its_runs_model_and_sums_hold() {
     let (mut desk, worker) = Desk::with_worker(config);
     desk.ask(worker, "subagent.run", json!({"instruction": "x", "mode": "async"}));
     desk.ask(worker, "subagent.run", json!({"instruction": "x", "mode": "async", "model": "free"}));
-    let usage =
-        |input, output| Usage { input, output, cached: 0, estimated: false, model: "m".into(), cut: false };
+    let usage = |input, output| Usage { input, output, cached: 0, estimated: false, model: "m".into() };
     for (node, input, output) in [(1, 1_000, 100), (2, 100_000, 0), (3, 900_000, 9)] {
         desk.ready_if_new(NodeId(node));
         desk.up(NodeId(node), &Up::Usage(usage(input, output)));

@@ -88,7 +88,7 @@ proptest! {
                 }
                 Step::Use(who, input, output, cached) => {
                     let node = chosen(who);
-                    let usage = Usage { input, output, cached, estimated: false, model: "mock".into(), cut: false };
+                    let usage = Usage { input, output, cached, estimated: false, model: "mock".into() };
                     desk.up(node, &Up::Usage(usage));
                     let used = Tokens { input, output, cached, ..Tokens::default() };
                     books.enter(node, &Tokens { usd: price.of(&used), ..used });

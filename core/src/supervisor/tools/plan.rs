@@ -83,7 +83,7 @@ impl Core {
         Ok(())
     }
 
-    /// What the turn in hand has left.
+    /// What the turn in hand has left, and of the budgets that it draws on.
     fn budget_of(&self, node: NodeId) -> Value {
         let limits = &self.config.run;
         let mut value = json!({
@@ -97,6 +97,10 @@ impl Core {
             let left = Duration::from_millis(limits.deadline_ms).saturating_sub(took);
             value["tokens_left"] = limits.tokens.saturating_sub(used).into();
             value["deadline_left_ms"] = ms(left).into();
+        }
+        let left = self.ledger.left(node, self.now.wall);
+        if !left.is_empty() {
+            value["left"] = json!(left);
         }
         value
     }

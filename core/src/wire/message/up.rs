@@ -96,13 +96,6 @@ pub struct Usage {
     pub estimated: bool,
     /// Model that was called.
     pub model: String,
-    /// The call was cut off: what it truly cost nobody may ever say.
-    #[serde(default, skip_serializing_if = "is_false")]
-    pub cut: bool,
-}
-
-fn is_false(flag: &bool) -> bool {
-    !flag
 }
 
 /// See [`Up::BudgetRequest`](super::Up::BudgetRequest). The worst case in tokens; what that costs is the supervisor's to say.
@@ -263,6 +256,9 @@ pub enum FailKind {
     Server,
     /// The model could not be reached or its credential was rejected (exit code 4).
     Model,
+    /// The model was reached and gave no usable reply: its provider does not accept the request, what came is no whole
+    /// reply, or the history does not fit its window.
+    Reply,
     /// The model gave neither text nor calls, twice.
     EmptyReply,
     /// The answer did not fit `output_schema`, twice (S7.8).

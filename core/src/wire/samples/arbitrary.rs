@@ -200,6 +200,7 @@ fn any_kind() -> impl Strategy<Value = FailKind> {
         Just(FailKind::Spawn),
         Just(FailKind::Server),
         Just(FailKind::Model),
+        Just(FailKind::Reply),
         Just(FailKind::EmptyReply),
         Just(FailKind::Schema),
         Just(FailKind::Budget),
@@ -236,7 +237,7 @@ pub(in crate::wire) fn any_up() -> impl Strategy<Value = Up> {
             .prop_map(|(level, name, fields)| Up::Event(Event { level, name, fields })),
         (any_waiting(), small()).prop_map(|(waiting_on, step)| Up::State(State::of(waiting_on, step))),
         usage.prop_map(|(input, output, cached, estimated, model)| {
-            Up::Usage(Usage { input, output, cached, estimated, model, cut: estimated && output == 0 })
+            Up::Usage(Usage { input, output, cached, estimated, model })
         }),
         (text(), vec(text(), 0..40)).prop_map(|(server, tools)| Up::Tools(Tools { server, tools })),
         (number(), text(), text(), blob()).prop_map(|(id, call_id, name, args)| {

@@ -89,7 +89,7 @@ impl Puppet {
     pub(super) fn report(&mut self) -> Vec<u8> {
         self.reports += 1;
         let input = 10 * self.reports;
-        let usage = Usage { input, output: 3, cached: 1, estimated: false, model: "sim".into(), cut: false };
+        let usage = Usage { input, output: 3, cached: 1, estimated: false, model: "sim".into() };
         self.frame(&Up::Usage(usage))
     }
 

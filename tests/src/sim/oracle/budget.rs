@@ -131,12 +131,6 @@ impl Purses {
         let tokens = Tokens { input: usage.input, output: usage.output, ..Tokens::default() };
         let used = Sum::of(priced, &usage.model, &tokens);
         match self.calls.remove(&node) {
-            // What a call cost that was cut off nobody may ever say.
-            Some(call) if usage.cut => {
-                if !call.cut {
-                    self.spend(node, |spent| spent.least = spent.least + call.worst);
-                }
-            }
             Some(call) if call.cut => {
                 self.spend(node, |spent| spent.least = spent.least.less(call.worst) + used)
             }

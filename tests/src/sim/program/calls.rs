@@ -129,7 +129,7 @@ impl Program {
         }
     }
 
-    /// It ends before the call in flight is answered: nobody may ever say what that cost.
+    /// It ends before the call in flight is answered: what that cost is estimated.
     pub(super) fn cut_call(&mut self) {
         self.model_calls.drop_question();
         if let Some((used, model)) = self.model_calls.in_flight.take() {
@@ -138,6 +138,6 @@ impl Program {
     }
 
     fn tell_usage(&mut self, input: u64, model: String, cut: bool) {
-        self.send(&Up::Usage(Usage { input, output: 0, cached: 0, estimated: cut, model, cut }));
+        self.send(&Up::Usage(Usage { input, output: 0, cached: 0, estimated: cut, model }));
     }
 }

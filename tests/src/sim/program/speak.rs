@@ -202,7 +202,6 @@ impl Program {
             cached: self.used % 5,
             estimated: self.used.is_multiple_of(9),
             model: "sim".into(),
-            cut: false,
         }
     }
 

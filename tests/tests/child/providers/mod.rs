@@ -3,7 +3,10 @@
 mod answers;
 mod budgets;
 mod cells;
+mod cut;
 mod matrix;
+#[cfg(feature = "real-model")]
+mod real;
 mod refusals;
 mod streams;
 mod throttles;

@@ -14,7 +14,7 @@ fn error(kind: &str, message: &str) -> Value {
 }
 
 /// An address where nothing listens.
-fn dead() -> String {
+pub(super) fn dead() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     format!("http://{}/v1", listener.local_addr().expect("an address"))
 }
@@ -49,7 +49,7 @@ fn what_the_provider_does_not_accept_is_not_sent_again() {
         let mut rig = Rig::start(asking(&server));
         server.next().json(status, &error("invalid_request_error", message));
         let failed = rig.failed();
-        assert_eq!(failed.kind, FailKind::Model);
+        assert_eq!(failed.kind, FailKind::Reply);
         assert!(
             failed.error.contains(message) && failed.error.contains(&status.to_string()),
             "{}",

@@ -57,7 +57,8 @@ fn a_chat_may_end_without_its_last_word_but_not_break_off() {
     drop(say());
     say().end();
     assert_eq!(rig.completed(), "done");
-    assert_eq!(super::usages(&rig), [(20, 3, false)]);
+    // What broke off is paid for as the provider said, and is an estimate all the same.
+    assert_eq!(super::usages(&rig), [(20, 3, true), (20, 3, false)]);
     let retries = rig.events("model.retry");
     assert_eq!(retries.len(), 1);
     assert!(retries[0].fields["error"].contains("middle of the answer"), "{retries:?}");
@@ -140,6 +141,24 @@ fn a_silent_stream_is_dead_and_comments_do_not_keep_it_alive() {
     }
 }
 
+/// Bytes that never come to an event are silence, however steadily they come (F43).
+#[test]
+fn a_trickle_of_bytes_is_silence() {
+    for speaks in Speaks::ALL {
+        let server = ModelServer::start(speaks);
+        let mut rig = Rig::start(change(asking(&server), |remote| remote.timeout_ms = 400));
+        for begins in [false, true, true] {
+            let mut stream =
+                if begins { begun(&server, &Answer::text("half")) } else { server.next().stream() };
+            stream.repeat_until_closed("x");
+        }
+        let failed = rig.failed();
+        assert!(failed.error.contains("fell silent"), "{}", failed.error);
+        assert!(rig.events("model.retry")[0].fields["error"].contains("no answer within 0.4 s"));
+        assert!(rig.end().0.success());
+    }
+}
+
 #[test]
 fn a_stream_that_gets_on_outlives_its_silence_limit() {
     let server = ModelServer::start(Speaks::Openai);
@@ -206,7 +225,9 @@ fn a_flood_is_cut_off_and_costs_no_more_memory_than_it_must() {
         (Speaks::Openai, "line"),
     ] {
         let server = ModelServer::start(speaks);
-        let mut rig = Rig::start_walled(64, asking(&server));
+        // A flood is paid for, too.
+        let run = asking(&server).change(|spawn| spawn.limits.tokens = u64::MAX);
+        let mut rig = Rig::start_walled(64, run);
         let piece = "x".repeat(256 * 1024);
         for _ in 0..3 {
             let mut stream = server.next().stream();

@@ -109,7 +109,7 @@ fn too_long_a_second_time_is_a_failure_that_says_so() {
         says.to(server.next());
         says.to(server.next());
         let failed = rig.failed();
-        assert_eq!((failed.kind, failed.text), (FailKind::Model, None));
+        assert_eq!((failed.kind, failed.text), (FailKind::Reply, None));
         assert!(failed.error.contains("still too long"), "{}", failed.error);
         assert!(rig.end().0.success());
         assert!(server.is_quiet());
