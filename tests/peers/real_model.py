@@ -10,6 +10,10 @@ and in another shell, in each dialect:
     agentd model probe --dialect openai --endpoint http://127.0.0.1:18080/v1 --model gemma
     agentd run --dialect openai --endpoint http://127.0.0.1:18080/v1 --model gemma "Say hello."
 
+With this, a child, a cancel and a deadline against it, in each dialect:
+
+    REAL_MODEL=http://127.0.0.1:18080/v1 cargo test -p agentd-tests --features real-model --test child real -- --nocapture --test-threads=1
+
 It is a base model: what it writes is noise, and it calls no tool. What it is good for is the wire: streams, usage, slow
 tokens, a cancel in the middle, a context that overflows (n_ctx below is small on purpose), real 400s. Gemma's licence
 terms apply to the weights.
@@ -34,8 +38,9 @@ def main() -> None:
     params.model.path = weights()
     params.hostnames = ["127.0.0.1"]
     params.port = int(sys.argv[1]) if len(sys.argv) > 1 else 18080
-    params.n_ctx = 4096
-    params.n_parallel = 2
+    params.n_ctx = 2048
+    params.n_parallel = 1
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 2
     server = xllamacpp.Server(params)
     print(f"http://127.0.0.1:{params.port}/v1", flush=True)
     try:

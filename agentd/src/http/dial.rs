@@ -181,9 +181,14 @@ pub(crate) fn broken(error: &io::Error) -> Failure {
 }
 
 fn tls(error: &rustls::Error) -> String {
+    use rustls::CertificateError::{BadSignature, NotValidForName, NotValidForNameContext, UnknownIssuer};
     let hint = match error {
-        rustls::Error::InvalidCertificate(_) => {
-            "; if its authority is your own, SSL_CERT_FILE names the certificate"
+        // Two authorities may have one name.
+        rustls::Error::InvalidCertificate(UnknownIssuer | BadSignature) => {
+            "; if its authority is your own, name that one's certificate: `ca` of an MCP server, or SSL_CERT_FILE"
+        }
+        rustls::Error::InvalidCertificate(NotValidForName | NotValidForNameContext { .. }) => {
+            "; give the address under a name that the certificate has"
         }
         rustls::Error::InvalidMessage(_) => "; does the other side speak TLS at all?",
         _ => "",

@@ -1,5 +1,5 @@
 //! What a child and a keeper say to each other over the lifeline (S14.2): one spec down, reports up, each a
-//! 4-byte big-endian length and that many bytes of CBOR; then one byte or the end of file down.
+//! 4-byte big-endian length and that many bytes of CBOR. What follows the spec is in `word`.
 //!
 //! Owns the shapes and their framing. Refuses messages over [`MESSAGE_BYTES`] before allocating for them. Used by
 //! [`crate::keeper`] and by the child's server threads.
@@ -14,10 +14,6 @@ use std::io::{self, Read, Write};
 /// Bytes of one message: what fits in a spawn frame fits here.
 pub const MESSAGE_BYTES: usize = limits::FRAME_BYTES;
 
-/// Sent by the child after the spec: the server's input is closed, let it end in its own time. End of file without
-/// it means that the child is dead.
-pub const CLOSE: u8 = b'C';
-
 /// What a keeper is to run. Travels only over the lifeline, since a server's variables can hold secrets.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeeperSpec {
@@ -27,7 +23,7 @@ pub struct KeeperSpec {
     pub transport: Transport,
 }
 
-/// What a keeper tells. `Exited` may follow `Started`; nothing follows `ExecFailed` or `Exited`.
+/// What a keeper tells. `Exited` may follow `Started`, and once `Started` may follow `Exited`; nothing follows `ExecFailed`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KeeperReport {

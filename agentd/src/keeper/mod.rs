@@ -8,7 +8,8 @@
 //! |---|---|
 //! | `C` on the lifeline (the child has closed the server's input) | waits 2 s, SIGTERM below, 2 s, SIGKILL below |
 //! | end of file without `C`, or SIGTERM (its child's death) | SIGKILL below, at once |
-//! | the server's own end | reports it, SIGTERM to what it left, 2 s, SIGKILL below |
+//! | the server's own end | reports it, SIGTERM to what it left, 2 s, SIGKILL below; waits for a word |
+//! | `A` on the lifeline after that, with two descriptors | starts the program once more, on these |
 //!
 //! "Below" is everything that descends from the keeper, whatever session or group it moved to: the keeper is a
 //! subreaper, so what is orphaned lands here.
@@ -16,6 +17,7 @@
 pub mod message;
 mod program;
 mod watch;
+pub(crate) mod word;
 
 pub(crate) use program::find;
 
@@ -26,6 +28,7 @@ use agentd_host::tree::{Below, Mode};
 use message::{KeeperReport, KeeperSpec};
 use std::collections::BTreeSet;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -72,25 +75,34 @@ fn keep(lifeline: &mut UnixStream) -> io::Result<()> {
     let mut below = Below::new(Mode::Subreaper)?;
     // From here on SIGTERM is something to act on: until now there was nothing to take down.
     let signals = watch::signals()?;
-    let server = match start(&spec) {
-        Ok(server) => server,
-        Err(error) => return message::write(lifeline, &KeeperReport::ExecFailed { error }),
-    };
-    let kept = catch_unwind(AssertUnwindSafe(|| {
-        let pid = server.pid().raw();
-        message::write(lifeline, &KeeperReport::Started { pid })?;
-        let_go_of_the_servers_pipes()?;
-        Watch::new(server, lifeline, &signals, &mut below)?.run()
-    }));
-    // However that ended, nothing may be left.
-    let swept = watch::sweep(&mut below, &BTreeSet::new());
-    kept.unwrap_or_else(|_| Err(io::Error::other("a panic in the keeper")))?;
-    swept
+    let mut pipes = None;
+    loop {
+        let server = match start(&spec, pipes) {
+            Ok(server) => server,
+            Err(error) => return message::write(lifeline, &KeeperReport::ExecFailed { error }),
+        };
+        let kept = catch_unwind(AssertUnwindSafe(|| {
+            let pid = server.pid().raw();
+            message::write(lifeline, &KeeperReport::Started { pid })?;
+            let_go_of_the_servers_pipes()?;
+            Watch::new(server, lifeline, &signals, &mut below)?.run()
+        }));
+        // However that ended, nothing may be left.
+        let swept = watch::sweep(&mut below, &BTreeSet::new());
+        pipes = kept.unwrap_or_else(|_| Err(io::Error::other("a panic in the keeper")))?;
+        swept?;
+        if pipes.is_none() {
+            return Ok(());
+        }
+    }
 }
 
-/// Starts the server in a process group of its own.
-fn start(spec: &KeeperSpec) -> Result<Process, String> {
+/// Starts the server in a process group of its own, on the keeper's own pipes or on an input and output that came.
+fn start(spec: &KeeperSpec, pipes: Option<(OwnedFd, OwnedFd)>) -> Result<Process, String> {
     let mut command = program::command(spec)?;
+    if let Some((stdin, stdout)) = pipes {
+        command.stdin(stdin).stdout(stdout);
+    }
     command.process_group(0);
     entry::clean_slate(&mut command);
     let child = fork::start(&mut command).map_err(|e| program::explain(&command, &e))?;

@@ -4,7 +4,8 @@
 //! [`limits::SWEEP_WAIT`]. Called by [`super`] once a run.
 
 use super::GRACE;
-use super::message::{self, CLOSE, KeeperReport};
+use super::message::{self, KeeperReport};
+use super::word::{self, Word};
 use crate::poll;
 use agentd_core::action::ChildSignal;
 use agentd_core::limits;
@@ -14,8 +15,8 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use rustix::event::{PollFd, PollFlags};
 use std::collections::BTreeSet;
-use std::io::{self, Read};
-use std::os::fd::AsFd;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
@@ -69,6 +70,10 @@ pub(super) struct Watch<'a> {
     lifeline: &'a mut UnixStream,
     /// The child has closed its end after it asked for a close: nothing more is read there.
     lifeline_done: bool,
+    /// The child wants the program once more, with this input and output.
+    again: Option<(OwnedFd, OwnedFd)>,
+    /// The child wants no more of it.
+    closed: bool,
     signals: &'a SignalFd,
     below: &'a mut Below,
     stage: Stage,
@@ -87,14 +92,17 @@ impl<'a> Watch<'a> {
             ended: false,
             lifeline,
             lifeline_done: false,
+            again: None,
+            closed: false,
             signals,
             below,
             stage: Stage::Serving,
         })
     }
 
-    /// Returns when the server is dead, reported, and nothing it started lives.
-    pub(super) fn run(mut self) -> io::Result<()> {
+    /// Returns when the server is dead, reported, and nothing it started lives; with a new program's input and output,
+    /// when the child wants one.
+    pub(super) fn run(mut self) -> io::Result<Option<(OwnedFd, OwnedFd)>> {
         loop {
             self.look_at_server()?;
             if self.ended && self.is_alone()? {
@@ -109,7 +117,25 @@ impl<'a> Watch<'a> {
             self.read_signals()?;
             self.read_lifeline()?;
         }
-        self.server.reap().map(drop)
+        self.server.reap()?;
+        self.word()
+    }
+
+    /// What the child wants after the server's own end. One that is not heard of again ends, which is a word too.
+    fn word(&mut self) -> io::Result<Option<(OwnedFd, OwnedFd)>> {
+        while !(self.closed || self.lifeline_done || self.stage == Stage::Killing || self.again.is_some()) {
+            self.stage = Stage::Serving;
+            self.wait()?;
+            while let Some(signal) = self.signals.read_signal()? {
+                if signal.ssi_signo != Signal::SIGCHLD as u32 {
+                    self.stage = Stage::Killing;
+                }
+            }
+            if self.stage == Stage::Serving {
+                self.read_lifeline()?;
+            }
+        }
+        Ok(self.again.take())
     }
 
     /// Sleeps until something happens or the stage is over.
@@ -147,16 +173,15 @@ impl<'a> Watch<'a> {
     }
 
     fn read_lifeline(&mut self) -> io::Result<()> {
-        let mut byte = [0];
         while !self.lifeline_done {
-            match self.lifeline.read(&mut byte) {
-                Ok(0) if self.stage == Stage::Serving => return self.child_is_gone(),
-                Ok(0) => self.lifeline_done = true,
-                Ok(_) if byte[0] == CLOSE => self.leave(),
+            match word::receive(self.lifeline) {
+                Ok(None) if self.stage == Stage::Serving => return self.child_is_gone(),
+                Ok(None) => self.lifeline_done = true,
+                Ok(Some(Word::Close)) => self.leave(),
+                Ok(Some(Word::Again(stdin, stdout))) => self.again = Some((stdin, stdout)),
                 // Nothing else is ever sent; a byte that is there all the same changes nothing.
-                Ok(_) => {}
+                Ok(Some(Word::Other)) => {}
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(_) => return self.child_is_gone(),
             }
         }
@@ -170,6 +195,7 @@ impl<'a> Watch<'a> {
     }
 
     fn leave(&mut self) {
+        self.closed = true;
         if self.stage == Stage::Serving {
             self.stage = Stage::Leaving { until: Instant::now() + GRACE };
         }

@@ -355,14 +355,19 @@ mod tests {
     fn a_whole_call() {
         let args = read(json!({
             "instruction": "count", "mode": "async", "servers": ["files"], "tools": [],
-            "context": [{"role": "user", "content": "hi"}], "output_contract": "a number",
-            "limits": {"steps": 3, "tokens": 10, "deadline": "5m", "memory": "700MB", "cpu": "90s"},
+            "context": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "ho"}],
+            "output_contract": "a number",
+            "limits": {"steps": 3, "tokens": 10, "deadline": "5m", "memory": "700MB", "cpu": "90s", "usd": 0.25},
             "priority": "low", "delegate": true
         }));
         assert_eq!(args.problems, Vec::<String>::new());
         assert_eq!(args.mode, Ok(Some(Mode::Async)));
         assert_eq!(args.tools, Some(vec![]));
         assert_eq!(args.limits.memory, Some(700_000_000));
+        assert_eq!(args.limits.usd, Usd::from_dollars(0.25));
+        let said: Vec<(ContextRole, &str)> =
+            args.context.iter().map(|m| (m.role, m.content.as_str())).collect();
+        assert_eq!(said, [(ContextRole::User, "hi"), (ContextRole::Assistant, "ho")]);
         assert!(args.delegate);
     }
 
@@ -375,6 +380,9 @@ mod tests {
             (json!({"limits": {"step": 3}}), "limits.step: unknown"),
             (json!({"limits": {"cpu": "1500ms"}}), "limits.cpu: saw \"1500ms\", accepted is whole seconds"),
             (json!({"limits": {"cpu": "10ms"}}), "limits.cpu"),
+            (json!({"limits": {"cpu": "0s"}}), "limits.cpu"),
+            (json!({"limits": {"usd": 0}}), "limits.usd: saw 0, accepted is a number of dollars above zero"),
+            (json!({"limits": {"usd": -1}}), "limits.usd: saw -1"),
             (json!({"limits": {"memory": "1MiB"}}), "at least 32MiB"),
             (json!({"limits": {"steps": 0}}), "limits.steps: saw 0"),
             (json!({"limits": {"tokens": -1}}), "limits.tokens: saw -1"),
@@ -400,7 +408,12 @@ mod tests {
         assert_eq!(read(json!({"servers": "files"})).servers, Some(vec![]), "a mistake must not mean all");
         assert_eq!(read(json!({"mode": "warm"})).mode, Ok(Some(Mode::Warm)));
         assert!(read(json!({"mode": 7})).mode.unwrap_err().contains("sync, async, detached, warm"));
-        let big = json!({"output_schema": {"description": "x".repeat(70_000)}});
-        assert!(read(big).problems[0].contains("at most 65536"));
+        let of = |bytes: usize| {
+            let empty = json!({"description": ""}).to_string().len();
+            read(json!({"output_schema": {"description": "x".repeat(bytes - empty)}})).problems
+        };
+        assert_eq!(of(limits::OUTPUT_SCHEMA_BYTES), Vec::<String>::new());
+        assert!(of(limits::OUTPUT_SCHEMA_BYTES + 1)[0].contains("65537 bytes, at most 65536"));
+        assert!(of(70_000)[0].contains("at most 65536"));
     }
 }

@@ -72,6 +72,21 @@ fn the_first_gate_in_order_speaks() {
 }
 
 #[test]
+fn a_long_list_of_runs_is_told_by_its_ends() {
+    for (breadth, names) in
+        [(4, "sub-1, sub-2, sub-3, sub-4"), (5, "sub-1 … sub-5"), (6, "sub-1 … sub-6"), (1, "sub-1")]
+    {
+        let mut a = Admission::new(SubagentLimits { breadth, total: 9, ..LIMITS }, None, Instant::ZERO);
+        let permits: Vec<Permit> =
+            (0..breadth).map(|_| ask(&mut a, &good(), 0, false).expect("fits")).collect();
+        let no = ask(&mut a, &good(), 0, false).unwrap_err();
+        let running = format!("breadth: {breadth} of {breadth} running ({names});");
+        assert!(no.message.starts_with(&running), "{}", no.message);
+        permits.into_iter().for_each(|permit| a.give_back(permit));
+    }
+}
+
+#[test]
 fn depth_says_how_deep_the_run_would_be() {
     let limits = SubagentLimits { depth: 2, ..LIMITS };
     let mut a = Admission::new(limits, None, Instant::ZERO);

@@ -92,6 +92,14 @@ mod tests {
             daemon.problem(Instant::from_millis(3_600_001)),
             "total: 1 of 1 spawns within 24 h are used; the next is free in 23 h 0 min"
         );
+        let mut two = Total::new(2, Some(DAY));
+        two.count(Instant::ZERO);
+        two.count(Instant::ZERO + Duration::from_secs(60));
+        // The first of them is free just now.
+        assert_eq!(
+            two.problem(Instant::ZERO + DAY),
+            "total: 1 of 2 spawns within 24 h are used; the next is free in 0 h 1 min"
+        );
         let none = Total::new(0, Some(DAY)).problem(Instant::ZERO);
         assert_eq!(none, "total: 0 of 0 spawns within 24 h are used");
         assert_eq!(Total::new(0, None).problem(Instant::ZERO), "total: 0 of 0 spawns of this run are used");

@@ -116,6 +116,12 @@ pub(super) fn method_not_found(id: &RawValue, method: &str) -> Vec<u8> {
     text(&Reply { jsonrpc: "2.0", id, result: None, error: Some(error) })
 }
 
+/// The answer to a request whose parameters are not what we said that we take.
+pub(super) fn invalid_params(id: &RawValue, why: &str) -> Vec<u8> {
+    let error = ReplyError { code: -32602, message: why.to_owned() };
+    text(&Reply { jsonrpc: "2.0", id, result: None, error: Some(error) })
+}
+
 /// The first `N` items of a JSON array as text, and how many more there were.
 #[derive(Debug, Default)]
 pub(super) struct First<'a, const N: usize> {

@@ -107,11 +107,6 @@ impl Channel {
         ProtocolError(why.to_owned())
     }
 
-    /// Whether the protocol was broken.
-    pub fn is_broken(&self) -> bool {
-        self.broken
-    }
-
     /// Encodes a message within the queue's bound.
     pub fn send(&mut self, down: &Down) -> Sent {
         if !self.open {
@@ -151,5 +146,102 @@ impl Channel {
 impl Default for Channel {
     fn default() -> Channel {
         Channel::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::DownDecoder;
+    use crate::wire::message::{Ping, Pong, Ready, Text, VERSION};
+
+    fn message(bytes: u64) -> Down {
+        Down::Message(Text { id: 1, text: "x".repeat(usize::try_from(bytes).expect("fits")) })
+    }
+
+    fn length(sent: Sent) -> u64 {
+        let Sent::Frame(frame) = sent else { panic!("{sent:?}") };
+        frame.len() as u64
+    }
+
+    #[test]
+    fn a_full_queue_takes_nothing_until_something_leaves_it() {
+        let half = limits::CHILD_QUEUE_BYTES / 2 - 100;
+        let mut channel = Channel::new();
+        let first = length(channel.send(&message(half)));
+        length(channel.send(&message(half)));
+        assert_eq!(channel.send(&message(half)), Sent::Full);
+        channel.wrote(first);
+        length(channel.send(&message(half)));
+        assert_eq!(channel.send(&message(half)), Sent::Full);
+    }
+
+    #[test]
+    fn the_bound_is_met_and_not_passed() {
+        let around = length(Channel::new().send(&message(70_000))) - 70_000;
+        let most = crate::limits::FRAME_BYTES as u64 - 1_000;
+        let mut channel = Channel::new();
+        let queued = length(channel.send(&message(most))) + length(channel.send(&message(1 << 20)));
+        let rest = limits::CHILD_QUEUE_BYTES - queued - around;
+        assert_eq!(channel.send(&message(rest + 1)), Sent::Full);
+        assert_eq!(length(channel.send(&message(rest))), rest + around);
+        assert_eq!(channel.send(&Down::Ping(Ping { seq: 1 })), Sent::Full);
+        channel.wrote(limits::CHILD_QUEUE_BYTES);
+        length(channel.send(&Down::Ping(Ping { seq: 1 })));
+    }
+
+    #[test]
+    fn what_was_not_sent_has_no_number() {
+        let mut channel = Channel::new();
+        let mut decoder = DownDecoder::new();
+        let most = crate::limits::FRAME_BYTES as u64;
+        for (seq, too_much) in [(1, false), (2, true), (3, false), (4, true)] {
+            if too_much {
+                assert_eq!(channel.send(&message(most)), Sent::Full);
+            }
+            let Sent::Frame(frame) = channel.send(&Down::Ping(Ping { seq })) else { panic!("fits") };
+            decoder.push(&frame);
+            assert_eq!(decoder.next(), Some(Ok(Decoded::Message(Down::Ping(Ping { seq })))));
+        }
+    }
+
+    #[test]
+    fn a_closed_one_takes_nothing() {
+        let mut channel = Channel::new();
+        assert!(channel.is_open());
+        channel.close();
+        assert!(!channel.is_open());
+        assert_eq!(channel.send(&Down::Ping(Ping { seq: 1 })), Sent::Closed);
+    }
+
+    #[test]
+    fn the_end_in_the_middle_of_a_frame_is_told_unless_something_worse_was() {
+        let mut encoder = Encoder::new();
+        let ready = encoder.encode_up(&Up::Ready(Ready { v: VERSION })).expect("fits");
+        let mut channel = Channel::new();
+        assert_eq!(channel.cut(), None);
+        channel.push(&ready[..5]);
+        assert!(channel.cut().is_some());
+        channel.push(&ready[5..]);
+        assert!(matches!(channel.next_message(), Some(Ok(Up::Ready(_)))));
+        assert_eq!(channel.cut(), None);
+        channel.push(&[0, 0]);
+        assert!(channel.cut().is_some());
+        channel.break_with("a reason");
+        assert_eq!(channel.cut(), None);
+    }
+
+    #[test]
+    fn nothing_is_read_after_a_broken_rule() {
+        let mut encoder = Encoder::new();
+        let pong = encoder.encode_up(&Up::Pong(Pong { seq: 1 })).expect("fits");
+        let ready = encoder.encode_up(&Up::Ready(Ready { v: VERSION })).expect("fits");
+        let mut channel = Channel::new();
+        channel.push(&[pong, ready.clone()].concat());
+        let Some(Err(error)) = channel.next_message() else { panic!("the first frame is no `ready`") };
+        assert_eq!(error.0, "the first frame must be `ready` or `failed`");
+        assert_eq!(channel.next_message(), None);
+        channel.push(&ready);
+        assert_eq!(channel.next_message(), None);
     }
 }

@@ -214,11 +214,6 @@ pub struct Waiter {
 }
 
 impl Run {
-    /// Its process is up or on the way, as far as anybody knows.
-    pub fn is_live(&self) -> bool {
-        !self.outcome.is_decided()
-    }
-
     /// The one result object (S6.1), as things stand.
     pub fn object(&self) -> ResultObject {
         ResultObject {
@@ -234,15 +229,10 @@ impl Run {
         }
     }
 
-    /// The one result object of a run that goes on, with the ending of a turn of it.
+    /// The one result object of a run that goes on, with the ending of a turn of it. The turn's result is in the
+    /// record already.
     pub fn object_with(&self, ending: &Ending) -> ResultObject {
-        ResultObject {
-            status: ending.status,
-            result: ending.result.clone(),
-            partial: ending.partial,
-            error: ending.error.clone(),
-            ..self.object()
-        }
+        ResultObject { status: ending.status, error: ending.error.clone(), ..self.object() }
     }
 
     /// The result object of a warm run's turn: the run's so far, with the turn's end, number and duration.

@@ -7,6 +7,7 @@
 mod tools;
 mod wire;
 
+use crate::model_server::wire::{Tls, Wire};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -75,6 +76,7 @@ pub struct HttpMcp {
 
 struct Shared {
     era: Era,
+    tls: Option<Tls>,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -82,18 +84,23 @@ struct Shared {
 impl HttpMcp {
     /// A server of this era.
     pub fn start(era: Era) -> HttpMcp {
-        HttpMcp::with(era, State::default())
+        HttpMcp::with(era, State::default(), None)
+    }
+
+    /// The same behind TLS, under a certificate for these names that only its own authority vouches for.
+    pub fn start_tls(era: Era, names: &[&str]) -> HttpMcp {
+        HttpMcp::with(era, State::default(), Some(Tls::named(names)))
     }
 
     /// The same, whose first answer waits for [`HttpMcp::release`].
     pub fn start_held(era: Era) -> HttpMcp {
-        HttpMcp::with(era, State { held: true, ..State::default() })
+        HttpMcp::with(era, State { held: true, ..State::default() }, None)
     }
 
-    fn with(era: Era, state: State) -> HttpMcp {
+    fn with(era: Era, state: State, tls: Option<Tls>) -> HttpMcp {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("an address");
-        let shared = Arc::new(Shared { era, state: Mutex::new(state), changed: Condvar::new() });
+        let shared = Arc::new(Shared { era, tls, state: Mutex::new(state), changed: Condvar::new() });
         let served = Arc::clone(&shared);
         // The threads live as long as the test's process; a connection's ends with its one request.
         std::thread::spawn(move || {
@@ -110,7 +117,13 @@ impl HttpMcp {
 
     /// Its address.
     pub fn url(&self) -> String {
-        format!("http://{}/mcp", self.address)
+        let scheme = if self.shared.tls.is_some() { "https" } else { "http" };
+        format!("{scheme}://{}/mcp", self.address)
+    }
+
+    /// The certificate of its authority, PEM; what a client must trust.
+    pub fn authority(&self) -> &str {
+        self.shared.tls.as_ref().map_or("", |tls| tls.authority.as_str())
     }
 
     /// What it saw so far.
@@ -132,6 +145,11 @@ impl HttpMcp {
         self.shared.state().sessions.clear();
     }
 
+    /// Answers nothing from now on, until [`HttpMcp::release`].
+    pub fn hold(&self) {
+        self.shared.state().held = true;
+    }
+
     /// Lets a held start go on.
     pub fn release(&self) {
         self.shared.state().held = false;
@@ -151,8 +169,15 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn serve(&self, mut stream: TcpStream) -> std::io::Result<()> {
-        let Some(seen) = request(&mut stream)? else { return Ok(()) };
+    fn serve(&self, stream: TcpStream) -> std::io::Result<()> {
+        let Some(mut stream) = Wire::new(stream, self.tls.as_ref()) else { return Ok(()) };
+        let served = self.answered(&mut stream);
+        stream.close();
+        served
+    }
+
+    fn answered(&self, stream: &mut Wire) -> std::io::Result<()> {
+        let Some(seen) = request(stream)? else { return Ok(()) };
         let mut state = self.state();
         state.seen.push(seen.clone());
         self.changed.notify_all();
@@ -164,22 +189,22 @@ impl Shared {
             (Era::Old, "GET") => {
                 stream.write_all(&head(200, "text/event-stream", &[], None))?;
                 stream.write_all(b"event: endpoint\ndata: /messages\n\n")?;
-                until_closed(&mut stream);
+                until_closed(stream);
                 Ok(())
             }
-            (Era::Old, _) => answer(&mut stream, 405, "text/plain", "Method Not Allowed"),
-            (Era::Session, "GET") => self.listen(&mut stream, &seen),
+            (Era::Old, _) => answer(stream, 405, "text/plain", "Method Not Allowed"),
+            (Era::Session, "GET") => self.listen(stream, &seen),
             (Era::Session, "DELETE") => {
                 let known = seen.header("mcp-session-id").is_some_and(|id| self.state().sessions.remove(id));
-                answer(&mut stream, if known { 200 } else { 404 }, "", "")
+                answer(stream, if known { 200 } else { 404 }, "", "")
             }
-            (Era::Session, "POST") => self.session(&mut stream, &seen),
-            (Era::Stateless, "POST") => self.stateless(&mut stream, &seen),
-            (Era::Session | Era::Stateless, _) => answer(&mut stream, 405, "", ""),
+            (Era::Session, "POST") => self.session(stream, &seen),
+            (Era::Stateless, "POST") => self.stateless(stream, &seen),
+            (Era::Session | Era::Stateless, _) => answer(stream, 405, "", ""),
         }
     }
 
-    fn session(&self, stream: &mut TcpStream, seen: &Seen) -> std::io::Result<()> {
+    fn session(&self, stream: &mut Wire, seen: &Seen) -> std::io::Result<()> {
         let id = &seen.message["id"];
         if seen.method() == "initialize" {
             let mut state = self.state();
@@ -213,7 +238,7 @@ impl Shared {
         self.result(stream, seen)
     }
 
-    fn stateless(&self, stream: &mut TcpStream, seen: &Seen) -> std::io::Result<()> {
+    fn stateless(&self, stream: &mut Wire, seen: &Seen) -> std::io::Result<()> {
         let meta = &seen.message["params"]["_meta"];
         let version = meta["io.modelcontextprotocol/protocolVersion"].as_str();
         let method = Some(seen.method());
@@ -228,7 +253,7 @@ impl Shared {
         self.result(stream, seen)
     }
 
-    fn result(&self, stream: &mut TcpStream, seen: &Seen) -> std::io::Result<()> {
+    fn result(&self, stream: &mut Wire, seen: &Seen) -> std::io::Result<()> {
         let id = &seen.message["id"];
         let result = match seen.method() {
             "server/discover" => {

@@ -2,13 +2,14 @@
 
 use super::wire::{answer, head, until_closed};
 use super::{Era, Seen, Shared};
+use crate::model_server::wire::Wire;
 use serde_json::{Value, json};
 use std::io::Write;
-use std::net::{Shutdown, TcpStream};
+use std::net::Shutdown;
 use std::sync::PoisonError;
 
 impl Shared {
-    pub(super) fn call(&self, stream: &mut TcpStream, seen: &Seen) -> std::io::Result<()> {
+    pub(super) fn call(&self, stream: &mut Wire, seen: &Seen) -> std::io::Result<()> {
         let (id, params) = (&seen.message["id"], &seen.message["params"]);
         let said = params["arguments"]["text"].as_str().unwrap_or("nothing");
         let result = |id: &Value, text: &str| {
@@ -27,7 +28,7 @@ impl Shared {
                 let body = result(id, said);
                 stream.write_all(&head(200, "application/json", &[], Some(body.len())))?;
                 stream.write_all(&body.as_bytes()[..body.len() / 2])?;
-                stream.shutdown(Shutdown::Both)
+                stream.socket().shutdown(Shutdown::Both)
             }
             "html" => answer(stream, 200, "text/html", "<html>a proxy's page</html>"),
             "huge" => {
@@ -98,7 +99,7 @@ impl Shared {
     }
 
     /// Asks a person for a name before it greets them.
-    fn ask(&self, stream: &mut TcpStream, id: &Value, params: &Value) -> std::io::Result<()> {
+    fn ask(&self, stream: &mut Wire, id: &Value, params: &Value) -> std::io::Result<()> {
         let question = json!({"mode": "form", "message": "Who are you?", "requestedSchema": {"type": "object", "properties": {
             "name": {"type": "string"}, "title": {"type": "string", "default": "Dr"}}}});
         let answered = |reply: &Value| {
@@ -136,7 +137,7 @@ impl Shared {
     }
 
     /// The stream for what is said unasked, or what is left of one that ended.
-    pub(super) fn listen(&self, stream: &mut TcpStream, seen: &Seen) -> std::io::Result<()> {
+    pub(super) fn listen(&self, stream: &mut Wire, seen: &Seen) -> std::io::Result<()> {
         if seen.header("last-event-id") != Some("here") {
             return answer(stream, 405, "", "");
         }
@@ -145,7 +146,7 @@ impl Shared {
         stream.write_all(format!("id: there\ndata: {waiting}\n\n").as_bytes())
     }
 
-    pub(super) fn subscription(&self, stream: &mut TcpStream, id: &Value) -> std::io::Result<()> {
+    pub(super) fn subscription(&self, stream: &mut Wire, id: &Value) -> std::io::Result<()> {
         stream.write_all(&head(200, "text/event-stream", &[], None))?;
         let params = json!({"_meta": {"io.modelcontextprotocol/subscriptionId": id}, "notifications": {"toolsListChanged": true}});
         let taken =

@@ -1,11 +1,11 @@
 //! One HTTP request in and one answer out, on a connection of its own.
 
 use super::Seen;
+use crate::model_server::wire::Wire;
 use serde_json::Value;
 use std::io::{Read, Write};
-use std::net::TcpStream;
 
-pub(super) fn request(stream: &mut TcpStream) -> std::io::Result<Option<Seen>> {
+pub(super) fn request(stream: &mut Wire) -> std::io::Result<Option<Seen>> {
     let mut bytes = Vec::new();
     let end = loop {
         if let Some(end) = bytes.windows(4).position(|w| w == b"\r\n\r\n") {
@@ -48,13 +48,13 @@ pub(super) fn head(status: u16, kind: &str, more: &[(&str, &str)], length: Optio
     head.into_bytes()
 }
 
-pub(super) fn answer(stream: &mut TcpStream, status: u16, kind: &str, body: &str) -> std::io::Result<()> {
+pub(super) fn answer(stream: &mut Wire, status: u16, kind: &str, body: &str) -> std::io::Result<()> {
     stream.write_all(&head(status, kind, &[], Some(body.len())))?;
     stream.write_all(body.as_bytes())
 }
 
 /// Waits for the client to hang up.
-pub(super) fn until_closed(stream: &mut TcpStream) {
+pub(super) fn until_closed(stream: &mut Wire) {
     let mut piece = [0; 64];
     while let Ok(1..) = stream.read(&mut piece) {}
 }

@@ -9,7 +9,7 @@ mod escape;
 mod modes;
 mod out;
 
-pub use modes::{Late, Mode, Options};
+pub use modes::{Late, Mode, Options, Unknown};
 
 use out::{Out, flood_stderr};
 use serde_json::{Value, json};
@@ -125,11 +125,39 @@ impl Server {
             Some("tools/call") => self.call(id, &message["params"]),
             Some("ping") => self.out.answer(&result(id, json!({}))),
             Some(_) if id.is_null() => {}
+            Some("server/discover") if self.unknown(id) => {}
             Some(other) => self.out.answer(
                 &json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32601, "message": format!("no method {other}")}}),
             ),
             None => self.answered(),
         }
+    }
+
+    /// Whether the server was told what to do with a request that it does not know, and did it.
+    fn unknown(&mut self, id: &Value) -> bool {
+        let Some(what) =
+            self.options.find(|mode| if let Mode::OnUnknown(what) = mode { Some(*what) } else { None })
+        else {
+            return false;
+        };
+        let error =
+            |code: i32| json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": "what?"}});
+        match what {
+            Unknown::Exit(code) => {
+                eprintln!("fake-mcp: what is server/discover?");
+                process::exit(code.into());
+            }
+            Unknown::AnswerAndExit(code) => {
+                self.out.answer(&error(code));
+                process::exit(1);
+            }
+            Unknown::Error(code) => self.out.answer(&error(code)),
+            Unknown::Silence => {}
+            Unknown::Junk => self.out.say(&json!("Traceback (most recent call last):")),
+            Unknown::OtherId => self.out.answer(&result(&json!("another"), json!({}))),
+            Unknown::Empty => self.out.answer(&result(id, json!({}))),
+        }
+        true
     }
 
     fn initialize(&mut self, id: &Value, params: &Value) {

@@ -18,6 +18,8 @@ pub enum Mode {
     DieAfterInit(u8),
     /// Exits with this code instead of answering `tools/list`.
     DieDuringList(u8),
+    /// What it does with a first request that is not `initialize`: see [`Unknown`].
+    OnUnknown(Unknown),
     /// Says a last word on stderr and exits with this code before anything else.
     Exit(u8),
     /// Answers `initialize` after so many milliseconds.
@@ -72,6 +74,58 @@ pub enum Mode {
     BigResult(u64),
     /// Offers the tool `dump`.
     Dump,
+}
+
+/// What an older server may do with a request that it does not know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unknown {
+    /// Exits with this code.
+    Exit(u8),
+    /// Answers with this error's code, and exits with status 1.
+    AnswerAndExit(i32),
+    /// Answers with this error's code.
+    Error(i32),
+    /// Says nothing.
+    Silence,
+    /// Prints what is no message.
+    Junk,
+    /// Answers with another id.
+    OtherId,
+    /// Answers with an empty result.
+    Empty,
+}
+
+impl Unknown {
+    const WORDS: [(&str, Unknown); 4] = [
+        ("silence", Unknown::Silence),
+        ("junk", Unknown::Junk),
+        ("other-id", Unknown::OtherId),
+        ("empty", Unknown::Empty),
+    ];
+
+    fn parse(text: &str) -> Option<Unknown> {
+        if let Some((_, word)) = Unknown::WORDS.iter().find(|(name, _)| *name == text) {
+            return Some(*word);
+        }
+        let (name, number) = text.split_once(':')?;
+        match name {
+            "exit" => number.parse().ok().map(Unknown::Exit),
+            "answer-and-exit" => number.parse().ok().map(Unknown::AnswerAndExit),
+            "error" => number.parse().ok().map(Unknown::Error),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Unknown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Unknown::Exit(code) => write!(f, "exit:{code}"),
+            Unknown::AnswerAndExit(code) => write!(f, "answer-and-exit:{code}"),
+            Unknown::Error(code) => write!(f, "error:{code}"),
+            word => f.write_str(Unknown::WORDS.iter().find(|(_, w)| w == word).map_or("", |(name, _)| name)),
+        }
+    }
 }
 
 /// When a late answer comes.
@@ -157,6 +211,9 @@ impl FromStr for Mode {
             "die-on-call" => Mode::DieOnCall(code(3)?),
             "die-after-init" => Mode::DieAfterInit(code(3)?),
             "die-during-list" => Mode::DieDuringList(code(0)?),
+            "on-unknown" => Mode::OnUnknown(
+                value.and_then(Unknown::parse).ok_or_else(|| format!("--mode {text} is not known"))?,
+            ),
             "exit" => Mode::Exit(code(1)?),
             "slow-init" => Mode::SlowInit(number(None)?),
             "ignore-term" => Mode::IgnoreTerm,
@@ -198,6 +255,7 @@ impl fmt::Display for Mode {
             Mode::DieOnCall(code) => write!(f, "die-on-call={code}"),
             Mode::DieAfterInit(code) => write!(f, "die-after-init={code}"),
             Mode::DieDuringList(code) => write!(f, "die-during-list={code}"),
+            Mode::OnUnknown(what) => write!(f, "on-unknown={what}"),
             Mode::Exit(code) => write!(f, "exit={code}"),
             Mode::SlowInit(ms) => write!(f, "slow-init={ms}"),
             Mode::IgnoreTerm => f.write_str("ignore-term"),
@@ -241,6 +299,8 @@ mod tests {
                 Mode::Ok,
                 Mode::DieDuringList(0),
                 Mode::SlowInit(20),
+                Mode::OnUnknown(Unknown::AnswerAndExit(-32601)),
+                Mode::OnUnknown(Unknown::OtherId),
                 Mode::WrongVersion("2026-07-28".into()),
                 Mode::LateAnswer(Late::NextCall),
                 Mode::LateAnswer(Late::Millis(5)),

@@ -10,7 +10,7 @@ mod check;
 mod exchange;
 mod request;
 mod script;
-mod wire;
+pub(crate) mod wire;
 
 pub use answer::Answer;
 pub use exchange::{Exchange, Stream};

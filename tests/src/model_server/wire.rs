@@ -7,20 +7,26 @@ use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
 
-/// A certificate for `127.0.0.1` and the authority behind it.
-pub(super) struct Tls {
-    pub(super) authority: String,
+/// A certificate and the authority behind it, which nobody else vouches for.
+pub(crate) struct Tls {
+    pub(crate) authority: String,
     config: Arc<ServerConfig>,
 }
 
 impl Tls {
-    pub(super) fn new() -> Tls {
+    /// For servers on this machine.
+    pub(crate) fn new() -> Tls {
+        Tls::named(&["127.0.0.1", "localhost"])
+    }
+
+    /// For servers of these names.
+    pub(crate) fn named(names: &[&str]) -> Tls {
         let mut root = CertificateParams::new(Vec::new()).expect("parameters");
         root.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let root =
             CertifiedIssuer::self_signed(root, KeyPair::generate().expect("a key")).expect("an authority");
         let key = KeyPair::generate().expect("a key");
-        let names = vec!["127.0.0.1".to_owned(), "localhost".to_owned()];
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         let leaf = CertificateParams::new(names).expect("parameters").signed_by(&key, &root).expect("signed");
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = ServerConfig::builder_with_provider(provider)
@@ -34,14 +40,14 @@ impl Tls {
 }
 
 /// One client's connection.
-pub(super) enum Wire {
+pub(crate) enum Wire {
     Plain(TcpStream),
     Tls(Box<StreamOwned<ServerConnection, TcpStream>>),
 }
 
 impl Wire {
     /// `None` when the handshake fails, which is the client's to notice.
-    pub(super) fn new(stream: TcpStream, tls: Option<&Tls>) -> Option<Wire> {
+    pub(crate) fn new(stream: TcpStream, tls: Option<&Tls>) -> Option<Wire> {
         stream.set_nodelay(true).ok()?;
         let Some(tls) = tls else { return Some(Wire::Plain(stream)) };
         let mut stream = StreamOwned::new(ServerConnection::new(Arc::clone(&tls.config)).ok()?, stream);
@@ -54,7 +60,7 @@ impl Wire {
         Some(Wire::Tls(Box::new(stream)))
     }
 
-    pub(super) fn close(&mut self) {
+    pub(crate) fn close(&mut self) {
         if let Wire::Tls(stream) = self {
             stream.conn.send_close_notify();
             let _gone = stream.flush();
@@ -62,7 +68,7 @@ impl Wire {
         let _gone = self.socket().shutdown(Shutdown::Both);
     }
 
-    pub(super) fn socket(&self) -> &TcpStream {
+    pub(crate) fn socket(&self) -> &TcpStream {
         match self {
             Wire::Plain(stream) => stream,
             Wire::Tls(stream) => &stream.sock,

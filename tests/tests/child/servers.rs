@@ -368,3 +368,99 @@ fn the_file_server_ends_with_its_run() {
     );
     assert!(rig.end().0.success());
 }
+
+/// The methods that a server's log has, in order.
+fn methods(log: &str) -> Vec<String> {
+    let log = std::fs::read_to_string(log).unwrap_or_default();
+    let messages = log.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+    messages.filter_map(|message| message["method"].as_str().map(str::to_owned)).collect()
+}
+
+/// Older servers meet `server/discover` with whatever they have for a request that they do not know. Each is found out,
+/// whatever that is, and none by a code (S14.3).
+#[test]
+fn an_older_server_is_found_out_whatever_it_does_with_the_first_request() {
+    for (what, starts) in [
+        ("error:-32601", 1),
+        ("error:-32602", 1),
+        ("error:-32600", 1),
+        ("error:-32700", 1),
+        ("error:-32000", 1),
+        ("error:1", 1),
+        ("empty", 1),
+        // Found out by silence, within the time for the start.
+        ("silence", 1),
+        ("junk", 1),
+        ("other-id", 1),
+        // These end over it, and are started once more.
+        ("exit:0", 2),
+        ("exit:1", 2),
+        ("answer-and-exit:-32601", 2),
+    ] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = |name: &str| folder.path().join(name).to_str().expect("UTF-8").to_owned();
+        let (log, pids, mode) = (file("log"), file("pids"), format!("on-unknown={what}"));
+        let (tool, args) = echo("old");
+        let run = Run::new(call(&tool, args))
+            .program("old", &[FAKE, "--log", &log, "--pids", &pids, "--mode", &mode]);
+        let mut rig = Rig::start(run);
+        assert_eq!(rig.completed(), "hello", "{what}");
+        assert_eq!(std::fs::read_to_string(&pids).expect("read").lines().count(), starts, "{what}");
+        assert_eq!(rig.events("mcp.again").len(), starts - 1, "{what}");
+        assert_eq!(
+            methods(&log),
+            ["server/discover", "initialize", "notifications/initialized", "tools/list", "tools/call"],
+            "{what}: the second program is not asked what the first one died of"
+        );
+        assert_eq!(rig.events("mcp.exit").len(), 0, "{what}");
+        assert!(rig.end().0.success(), "{what}");
+    }
+}
+
+#[test]
+fn a_server_that_always_ends_is_started_twice_and_no_more() {
+    let pids = tempfile::NamedTempFile::new().expect("a file");
+    let path = pids.path().to_str().expect("UTF-8");
+    let run =
+        Run::new(json!([{"reply": {"text": "x"}}])).program("c", &[FAKE, "--pids", path, "--mode", "exit=9"]);
+    let mut rig = Rig::start(run);
+    let failed = rig.failed();
+    assert_eq!(failed.kind, FailKind::Server);
+    for word in ["exit status 9", "exiting with 9 as told", "server c"] {
+        assert!(failed.error.contains(word), "{word}: {}", failed.error);
+    }
+    assert_eq!(std::fs::read_to_string(path).expect("read").lines().count(), 2);
+    assert!(rig.end().0.success());
+}
+
+/// What the first program left behind is gone before the second one begins, and nothing is left of either.
+#[test]
+fn what_a_server_left_that_ended_over_the_first_request_is_taken_down() {
+    let pids = tempfile::NamedTempFile::new().expect("a file");
+    let path = pids.path().to_str().expect("UTF-8");
+    let (tool, args) = echo("old");
+    let modes = ["--mode", "on-unknown=exit:1", "--mode", "double-fork-sleeper=300"];
+    let run = Run::new(call(&tool, args)).program("old", &[&[FAKE, "--pids", path][..], &modes[..]].concat());
+    let mut rig = Rig::start(run);
+    assert_eq!(rig.completed(), "hello");
+    assert!(rig.end().0.success());
+    assert_eq!(
+        std::fs::read_to_string(path).expect("read").lines().count(),
+        4,
+        "two programs, a sleeper each"
+    );
+}
+
+/// The time for the start bounds both programs together.
+#[test]
+fn the_second_start_has_what_is_left_of_the_first_ones_time() {
+    let since = Instant::now();
+    let run = Run::new(json!([{"reply": {"text": "x"}}]))
+        .fake("old", &["on-unknown=exit:1", "slow-init=600000"])
+        .change(|spawn| spawn.servers[0].start_timeout_ms = 1_500);
+    let mut rig = Rig::start(run);
+    let failed = rig.failed();
+    assert!(failed.error.contains("server old") && failed.error.contains("within 1.5s"), "{}", failed.error);
+    assert!(since.elapsed() >= Duration::from_millis(1_500));
+    assert!(rig.end().0.success());
+}

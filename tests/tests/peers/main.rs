@@ -1,11 +1,12 @@
 //! Servers that nobody here wrote, started as their users start them: MCP servers through npx, under a keeper, in a
-//! subagent; and a server of models (`models`).
+//! subagent; a server of models (`models`); and the schemas that requests are held to (`requests`).
 //!
 //! Needs Node and `npm ci` in `tests/peers/npm` and `tests/peers/conformance`, and Python with what
 //! `tests/peers/python/requirements.txt` names in a virtual environment beside it; `.ci/run` does all of it. Without them
 //! these tests fail, they do not skip: build them with `--features peers` only where they can run.
 
 mod models;
+mod requests;
 
 use agentd_tests::kit::{Rule, RunCommand, call, playbook};
 use serde_json::{Value, json};

@@ -79,14 +79,14 @@ fn a_run_with_a_tool_in_every_dialect() {
 
 #[test]
 fn what_it_does_wrong_on_purpose_is_told_and_never_an_answer() {
-    for (flag, word, speaks) in [
-        ("--chaos-drop", "HTTP 500", Speaks::Openai),
-        ("--chaos-malformed", "not valid JSON", Speaks::Responses),
-        ("--chaos-disconnect", "closed in the middle", Speaks::Anthropic),
-        ("--chaos-ratelimit", "HTTP 429", Speaks::Anthropic),
+    for (flag, word, speaks, code) in [
+        ("--chaos-drop", "HTTP 500", Speaks::Openai, 4),
+        ("--chaos-malformed", "not valid JSON", Speaks::Responses, 1),
+        ("--chaos-disconnect", "closed in the middle", Speaks::Anthropic, 4),
+        ("--chaos-ratelimit", "HTTP 429", Speaks::Anthropic, 4),
     ] {
         let ended = Aimock::start(&[flag, "1"]).run(speaks);
-        assert_eq!((ended.code(), ended.stdout.as_str()), (4, ""), "{flag}: {}", ended.log());
+        assert_eq!((ended.code(), ended.stdout.as_str()), (code, ""), "{flag}: {}", ended.log());
         assert!(ended.log().contains(word) && ended.log().contains("3 attempts"), "{flag}: {}", ended.log());
     }
 }

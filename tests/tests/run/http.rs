@@ -1,10 +1,12 @@
 //! Servers at an address, in both eras: S14 over HTTP from a configuration file to the exit code (F09 to F14 where they
 //! have a meaning without a process of ours).
 
+use crate::stage::Stage;
 use crate::{run, server, servers};
 use agentd_tests::kit::{Ended, Rule, call, playbook};
 use agentd_tests::mcp_http::{Era, HttpMcp};
 use agentd_tests::mcp_server::Mode;
+use agentd_tests::model_server::{Answer, Exchange, Speaks};
 use serde_json::{Value, json};
 
 const ERAS: [Era; 2] = [Era::Session, Era::Stateless];
@@ -200,6 +202,103 @@ fn slow_and_broken_servers_beside_a_good_one() {
     assert_eq!(ended.code(), 0, "{}", ended.log());
     let tools = &ended.stdout;
     assert!(tools.contains("net.echo") && tools.contains("slow.echo"), "{tools}");
+}
+
+/// A server whose certificate an authority of one's own vouches for: usable with `ca`, refused without, and under a name that
+/// is not the certificate's; its header goes to it and is found nowhere else.
+#[test]
+fn a_server_behind_tls_is_trusted_by_its_own_authority_only() {
+    const CANARY: &str = "canary-of-a-header";
+    for era in ERAS {
+        let here = HttpMcp::start_tls(era, &["127.0.0.1"]);
+        let elsewhere = HttpMcp::start_tls(era, &["mcp.example"]);
+        let rules = || {
+            playbook([
+                Rule::worker().turn(1).calls([say("echo", "hello")]),
+                Rule::worker().says("{{ results | tojson }}"),
+            ])
+        };
+        let header = json!({"Authorization": "Bearer {{secret:THE_TOKEN}}"});
+        for (server, ca, works, says) in [
+            (&here, Some(here.authority()), true, vec![]),
+            (&here, None, false, vec!["certificate", "`ca` of an MCP server"]),
+            (&here, Some(elsewhere.authority()), false, vec!["certificate", "`ca` of an MCP server"]),
+            (&elsewhere, Some(elsewhere.authority()), false, vec!["mcp.example", "under a name"]),
+        ] {
+            let more = match ca {
+                Some(_) => json!({"headers": header, "ca": "ca.pem"}),
+                None => json!({"headers": header}),
+            };
+            let before = server.seen().len();
+            let running = run(&rules())
+                .config(&servers(&[at(&server.url(), more)]))
+                .write("ca.pem", ca.unwrap_or_default())
+                .env("THE_TOKEN", CANARY)
+                .start("go");
+            let ended = running.wait();
+            assert_eq!(ended.code(), if works { 0 } else { 6 }, "{era:?} {says:?}: {}", ended.log());
+            for word in says {
+                assert!(ended.log().contains(word), "{word}: {}", ended.log());
+            }
+            let seen = server.seen().split_off(before);
+            assert_eq!(!seen.is_empty(), works, "a header does not go to who is not trusted");
+            let bearer = format!("Bearer {CANARY}");
+            assert!(seen.iter().all(|seen| seen.header("authorization") == Some(&bearer)), "{seen:?}");
+            assert!(!seen.iter().any(|seen| seen.message.to_string().contains(CANARY)), "{seen:?}");
+            assert!(!ended.log().contains(CANARY) && !ended.stdout.contains(CANARY), "{}", ended.log());
+            if works {
+                assert_eq!(text(&ended.json(), 0), (false, "hello"), "{era:?}");
+            }
+        }
+    }
+}
+
+/// F14 in the whole program: A is fine, B is slow and required, C ends at once, D has another version, and neither of those is
+/// required. The person reads it in the log, the model in its first request, and a run that names only A waits for nobody.
+#[test]
+fn a_slow_server_delays_only_runs_that_name_it_and_the_model_is_told_what_is_missing() {
+    let (a, b) = (HttpMcp::start(Era::Stateless), HttpMcp::start(Era::Session));
+    let optional = |server: String| server.replacen('{', "{\"required\": false, ", 1);
+    let all = servers(&[
+        at(&a.url(), json!({"name": "a", "ns": "a"})),
+        at(&b.url(), json!({"name": "b", "ns": "b"})),
+        optional(server("c", &[Mode::Exit(1)])),
+        optional(server("d", &[Mode::WrongVersion("1999-01-01".into())])),
+    ]);
+    let (mut stage, running) = Stage::start(Speaks::Openai, &all);
+    let root = stage.root();
+    let system = root.request.messages()[0]["content"].as_str().unwrap_or_default().to_owned();
+    assert!(system.contains("These servers could not be used") && system.contains(": c, d."), "{system}");
+    let offered = |exchange: &Exchange, server: &str| {
+        let tools = exchange.request.body["tools"].as_array().cloned().unwrap_or_default();
+        let prefix = format!("{server}_");
+        tools
+            .iter()
+            .filter(|t| t["function"]["name"].as_str().is_some_and(|n| n.starts_with(&prefix)))
+            .count()
+    };
+    assert!(offered(&root, "a") > 0 && offered(&root, "b") > 0);
+    assert_eq!((offered(&root, "c"), offered(&root, "d")), (0, 0));
+    b.hold();
+    let call = |who: &str, servers: &[&str]| {
+        ("subagent_run", json!({"instruction": who, "servers": servers, "mode": "sync"}))
+    };
+    let calls = stage.calls(&[call("only a", &["a"]), call("both", &["a", "b"])]);
+    root.answer(&calls);
+    let only = stage.of("only a");
+    assert_eq!((offered(&only, "a") > 0, offered(&only, "b")), (true, 0));
+    only.answer(&Answer::text("a is there"));
+    running.wait_for_event("subagent.result", |event| event["handle"] == "sub-1");
+    b.release();
+    let both = stage.of("both");
+    assert!(offered(&both, "a") > 0 && offered(&both, "b") > 0, "never a part of the list");
+    both.answer(&Answer::text("both are there"));
+    stage.root().answer(&Answer::text("done"));
+    let ended = running.wait();
+    assert_eq!(ended.code(), 0, "{}", ended.log());
+    for word in ["exiting with 1 as told", "1999-01-01", "server c (", "server d ("] {
+        assert!(ended.log().contains(word), "{word}: {}", ended.log());
+    }
 }
 
 #[test]

@@ -4,10 +4,11 @@
 //! keeps. Used by [`super::pump`].
 
 use super::pipes::{read_some, write_some};
-use crate::keeper::message::{self, CLOSE, KeeperReport, KeeperSpec};
+use crate::keeper::message::{self, KeeperReport, KeeperSpec};
+use crate::keeper::word::{self, CLOSE};
 use std::io;
 use std::net::Shutdown;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::process::Child;
 
@@ -42,6 +43,17 @@ impl Lifeline {
             self.waiting.push(CLOSE);
             self.write();
         }
+    }
+
+    /// Asks the keeper, whose server has ended, to start the program once more with this input and output.
+    ///
+    /// # Errors
+    /// The keeper does not take it.
+    pub(super) fn again(&mut self, stdin: &OwnedFd, stdout: &OwnedFd) -> io::Result<()> {
+        if self.closing || self.is_waiting() {
+            return Err(io::Error::other("it is being closed"));
+        }
+        word::send_again(&self.stream, stdin, stdout)
     }
 
     /// Writes what can be written now.

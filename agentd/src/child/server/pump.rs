@@ -2,7 +2,8 @@
 //!
 //! Owns the pipes, the lifeline and the keeper's process. Refuses to buffer without bound in either direction, to
 //! wait for anything but all of its descriptors at once, and to leave a call without its answer. A server that has
-//! ended is not started again within a run: its tools go on answering with the reason.
+//! ended is not started again within a run: its tools go on answering with the reason. Only one that ends over the first
+//! request, which older servers may not know, is started once more and spoken to as they expect.
 
 use super::account::Account;
 use super::launch::Launched;
@@ -20,6 +21,7 @@ use agentd_core::note::Level;
 use agentd_core::time::{Duration, Instant};
 use agentd_core::wire::message::Server;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd};
+use rustix::pipe::PipeFlags;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -321,7 +323,7 @@ impl Pump {
         match lifeline.read() {
             Ok((reports, open)) => {
                 for report in reports {
-                    self.heed(report);
+                    self.heed(report, lifeline);
                 }
                 open
             }
@@ -332,11 +334,11 @@ impl Pump {
         }
     }
 
-    fn heed(&mut self, report: KeeperReport) {
+    fn heed(&mut self, report: KeeperReport, lifeline: &mut Lifeline) {
         match report {
             KeeperReport::Started { .. } => {}
             KeeperReport::ExecFailed { error } => self.never_was(&error),
-            KeeperReport::Exited(exit) => self.ended(exit),
+            KeeperReport::Exited(exit) => self.ended(exit, lifeline),
         }
     }
 
@@ -348,10 +350,32 @@ impl Pump {
 
     /// The server's process is gone. What it wrote before that is still in the pipes; whoever else holds them is
     /// not waited for.
-    fn ended(&mut self, exit: Exit) {
+    fn ended(&mut self, exit: Exit, lifeline: &mut Lifeline) {
         self.read_stdout(LAST_WORDS_BYTES);
-        self.over(&format!("it ended with {}", message::describe(exit)));
+        let how = format!("it ended with {}", message::describe(exit));
+        if self.client.may_begin_again() && !self.closing && self.begin_again(&how, lifeline).is_ok() {
+            return;
+        }
+        self.over(&how);
         self.let_go();
+        lifeline.close();
+    }
+
+    /// Has the program started once more, on new pipes; its complaints come over the old one.
+    fn begin_again(&mut self, how: &str, lifeline: &mut Lifeline) -> io::Result<()> {
+        let (theirs_in, ours_in) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+        let (ours_out, theirs_out) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+        rustix::io::ioctl_fionbio(&ours_in, true)?;
+        rustix::io::ioctl_fionbio(&ours_out, true)?;
+        lifeline.again(&theirs_in, &theirs_out)?;
+        self.to_server.clear();
+        self.broken = None;
+        (self.stdin, self.stdout) = (Some(File::from(ours_in)), Some(File::from(ours_out)));
+        let text =
+            format!("{how} over `server/discover`; it is started once more and spoken to with `initialize`");
+        self.tell(ServerEvent::Log { level: Level::Info, name: "mcp.again", text });
+        self.client.begin_again(self.clock.now());
+        Ok(())
     }
 
     fn broke(&mut self, how: &'static str) {

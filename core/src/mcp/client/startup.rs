@@ -7,6 +7,8 @@ use crate::mcp::era::{self, Era, STATELESS, Verdict};
 use crate::mcp::handshake::{self, Hello};
 use crate::mcp::http::{End, What};
 use crate::mcp::jsonrpc::Answer;
+use crate::mcp::lines::Lines;
+use crate::time::Instant;
 use serde_json::json;
 
 impl Client {
@@ -19,6 +21,26 @@ impl Client {
             Some(Era::Initialize) => self.initialize(None),
             Some(Era::Stateless) | None => self.discover(false),
         }
+    }
+
+    /// Whether a program that ended now should be started once more: some older ones end over a first request that they
+    /// do not know.
+    pub fn may_begin_again(&self) -> bool {
+        let early = matches!(self.phase, Phase::Discovering { .. } | Phase::Initializing { .. });
+        early && self.only.is_none() && matches!(self.wire, Wire::Lines(_))
+    }
+
+    /// The program was started once more, and is spoken to with `initialize` only. The time for the start runs on.
+    pub fn begin_again(&mut self, now: Instant) {
+        if !self.may_begin_again() {
+            return;
+        }
+        self.now = now;
+        self.only = Some(Era::Initialize);
+        // What was half said, by either side, was said to a program that is gone.
+        self.wire = Wire::Lines(Lines::new(limits::MCP_LINE_BYTES));
+        self.out.retain(|output| !matches!(output, Output::Send(_)));
+        self.initialize(None);
     }
 
     fn discover(&mut self, again: bool) {

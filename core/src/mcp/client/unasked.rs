@@ -2,7 +2,7 @@
 
 use super::{Asker, Client};
 use crate::limits;
-use crate::mcp::elicit::{self, Reply};
+use crate::mcp::elicit::{self, Elicitation, Form, Reply};
 use crate::mcp::jsonrpc;
 use crate::mcp::preview::words;
 use crate::mcp::tally::Skipped;
@@ -21,6 +21,14 @@ impl Client {
             "ping" => jsonrpc::result(id, &json!({})),
             // Asked back about a call, the stateless era does that in the call's answer.
             "elicitation/create" if !self.is_stateless() => match elicit::read(params) {
+                // Only forms are declared, and what is not has to be refused, not declined.
+                Some(Elicitation { form: Form::Address(_), message }) => {
+                    let text = format!(
+                        "the server wanted a person to go to an address, which agentd does not offer: {message:?}"
+                    );
+                    self.log(Level::Warn, "mcp.elicitation.declined", text);
+                    jsonrpc::invalid_params(id, "elicitation of mode url was not declared")
+                }
                 Some(question) if self.questions.len() < limits::MCP_ELICITATIONS => {
                     return self.question(Asker::Request(id.to_owned()), question);
                 }

@@ -49,6 +49,18 @@ fn a_permit_is_held_until_the_process_is_gone() {
 }
 
 #[test]
+fn walls_are_those_of_the_call_and_a_priority_is_a_nice_value() {
+    let (mut desk, worker) = Desk::with_worker(config());
+    let limits = json!({"memory": "64MiB", "cpu": "90s"});
+    for (node, priority, nice) in [(2, "low", 10), (3, "normal", 0), (4, "high", -5)] {
+        let args = json!({"instruction": "x", "mode": "async", "priority": priority, "limits": limits});
+        desk.call(worker, "subagent.run", args);
+        let walls = desk.child(NodeId(node)).walls;
+        assert_eq!((walls.memory, walls.cpu_seconds, walls.nice), (Some(64 << 20), Some(90), nice));
+    }
+}
+
+#[test]
 fn a_child_gets_what_was_passed_and_nothing_else() {
     let (mut desk, worker) = Desk::with_worker(config());
     desk.call(

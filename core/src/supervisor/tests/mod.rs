@@ -77,6 +77,7 @@ struct Child {
     heard: Vec<Down>,
     request: u64,
     signals: Vec<ChildSignal>,
+    walls: crate::action::Walls,
 }
 
 /// Performs actions at once, unless told to hold some back.
@@ -146,8 +147,8 @@ impl Desk {
     fn perform(&mut self, action: Action) -> Option<Event> {
         assert!(self.exit.is_none(), "an action after the exit: {action:?}");
         match action {
-            Action::Spawn { node, .. } => {
-                self.children.insert(node, Child::default());
+            Action::Spawn { node, walls, .. } => {
+                self.children.insert(node, Child { walls, ..Child::default() });
                 let event = Event::ChildSpawned { node, pid: 1000 + node.0 as u32 };
                 if self.hold_spawns {
                     self.held.push(event);

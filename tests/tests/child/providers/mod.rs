@@ -5,6 +5,8 @@ mod budgets;
 mod cells;
 mod cut;
 mod matrix;
+#[cfg(feature = "real-model")]
+mod real;
 mod refusals;
 mod streams;
 mod throttles;

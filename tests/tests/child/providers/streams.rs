@@ -141,6 +141,24 @@ fn a_silent_stream_is_dead_and_comments_do_not_keep_it_alive() {
     }
 }
 
+/// Bytes that never come to an event are silence, however steadily they come (F43).
+#[test]
+fn a_trickle_of_bytes_is_silence() {
+    for speaks in Speaks::ALL {
+        let server = ModelServer::start(speaks);
+        let mut rig = Rig::start(change(asking(&server), |remote| remote.timeout_ms = 400));
+        for begins in [false, true, true] {
+            let mut stream =
+                if begins { begun(&server, &Answer::text("half")) } else { server.next().stream() };
+            stream.repeat_until_closed("x");
+        }
+        let failed = rig.failed();
+        assert!(failed.error.contains("fell silent"), "{}", failed.error);
+        assert!(rig.events("model.retry")[0].fields["error"].contains("no answer within 0.4 s"));
+        assert!(rig.end().0.success());
+    }
+}
+
 #[test]
 fn a_stream_that_gets_on_outlives_its_silence_limit() {
     let server = ModelServer::start(Speaks::Openai);

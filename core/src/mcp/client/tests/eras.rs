@@ -334,3 +334,65 @@ fn a_servers_own_tool_of_that_name_stays_its_own() {
     client.call(at(2), 1, READ_TOOL, &Json::of(&json!({})), MINUTE);
     assert_eq!(sent(&drain(&mut client))[0]["method"], "tools/call");
 }
+
+#[test]
+fn a_program_that_ended_over_the_first_request_is_spoken_to_as_older_ones_expect() {
+    let begun = |answer: Option<&str>| {
+        let mut client = new();
+        drain(&mut client);
+        if let Some(line) = answer {
+            feed(&mut client, 1, line);
+        }
+        // Half a line, and a word that never went out.
+        client.received(at(1), b"{\"jsonrpc\":\"2.0\",");
+        assert!(client.may_begin_again());
+        client.begin_again(at(2));
+        let out = drain(&mut client);
+        assert_eq!(methods(&out), ["initialize"], "{answer:?}");
+        (client, sent(&out)[0]["id"].clone())
+    };
+    let refused = r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"m"}}"#;
+    for answer in [None, Some(refused)] {
+        let (mut client, id) = begun(answer);
+        feed(&mut client, 3, &HELLO.replace("\"id\":1", &format!("\"id\":{id}")));
+        assert_eq!(methods(&drain(&mut client)), ["notifications/initialized", "tools/list"]);
+        // Only once.
+        assert!(!client.may_begin_again());
+        let (mut client, _) = begun(answer);
+        assert!(!client.may_begin_again());
+        client.begin_again(at(3));
+        assert_eq!(drain(&mut client), []);
+        // The time for the start is that of the first one.
+        client.tick(at(59_999));
+        assert_eq!(drain(&mut client), []);
+        client.tick(at(60_000));
+        assert!(drain(&mut client).iter().any(|o| matches!(o, Output::Failed { .. })));
+    }
+    // A server that was usable, or of which the era is known, is not begun with again.
+    assert!(!stateless().may_begin_again());
+    let info = ClientInfo { name: "agentd".into(), version: "1".into() };
+    let mut told = Client::lines(info, at(0), MINUTE).only(Era::Stateless);
+    told.start();
+    assert!(!told.may_begin_again());
+}
+
+/// What was not declared is refused with the protocol's own code, and told; a form is declined by whoever answers.
+#[test]
+fn a_question_of_a_mode_that_was_not_declared_is_refused() {
+    let (mut client, id) = {
+        let mut client = new();
+        client.tick(at(2_000));
+        let out = drain(&mut client);
+        (client, sent(&out)[0]["id"].clone())
+    };
+    feed(&mut client, 2_100, &HELLO.replace("\"id\":1", &format!("\"id\":{id}")));
+    drain(&mut client);
+    let ask = r#"{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"mode":"url","message":"Sign in","url":"https://a.example","elicitationId":"e"}}"#;
+    feed(&mut client, 2_200, ask);
+    let out = drain(&mut client);
+    let reply = &sent(&out)[0];
+    assert_eq!((&reply["id"], &reply["error"]["code"]), (&json!("q"), &json!(-32602)));
+    let told = |o: &Output| matches!(o, Output::Log { event: "mcp.elicitation.declined", text, .. } if text.contains("Sign in"));
+    assert!(out.iter().any(told), "{out:?}");
+    assert!(!out.iter().any(|o| matches!(o, Output::Elicit { .. })));
+}
