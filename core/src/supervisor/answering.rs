@@ -3,6 +3,7 @@
 
 use super::Core;
 use super::conversation::{Phase, Prompt};
+use super::keeping::Shelf;
 use crate::action::{Action, Actions};
 use crate::id::NodeId;
 use crate::record::{Evidence, ResultObject, Status, UsageSum};
@@ -51,6 +52,7 @@ impl Core {
         let prompt = Prompt { number: turn.prompt, text: turn.text.clone() };
         self.conversation.phase = Phase::Quiet;
         self.conversation.waiting.push_front(prompt);
+        self.mark(Shelf::Conversation);
         true
     }
 
@@ -81,6 +83,7 @@ impl Core {
             (value, _) => value.to_string(),
         };
         self.conversation.remember(&turn.text, answered);
+        self.mark(Shelf::Conversation);
         out.push(Action::Deliver { prompt: turn.prompt, result: Box::new(result), fault });
         if !self.config.one_shot {
             self.conversation.phase = Phase::Quiet;

@@ -6,6 +6,7 @@
 //! (S14.1), and tells a new worker what was said before.
 
 use super::Core;
+use super::keeping::Shelf;
 use crate::action::Actions;
 use crate::id::NodeId;
 use crate::limits;
@@ -170,6 +171,7 @@ impl Core {
             return;
         }
         conversation.waiting.push_back(Prompt { number, text });
+        self.mark(Shelf::Conversation);
         self.next_turn(out);
     }
 
@@ -187,6 +189,7 @@ impl Core {
                 conversation.waiting.push_back(prompt);
             }
         }
+        self.mark(Shelf::Conversation);
         self.next_turn(out);
     }
 
@@ -196,6 +199,7 @@ impl Core {
             return;
         }
         let Some(prompt) = self.conversation.waiting.pop_front() else { return };
+        self.mark(Shelf::Conversation);
         self.conversation.idle_until = None;
         let warm = self.conversation.worker.and_then(|worker| self.ask_again(worker, &prompt.text, out));
         let is_new = warm.is_none();
@@ -226,6 +230,7 @@ impl Core {
         let waits = self.conversation.waiting.iter().position(|p| p.number == prompt);
         if let Some(at) = waits {
             self.conversation.waiting.remove(at);
+            self.mark(Shelf::Conversation);
             self.answer_unbegun(prompt, Status::Cancelled, why, out);
             return;
         }
@@ -252,6 +257,7 @@ impl Core {
 
     /// A drain begins: prompts that wait get no turn, and a worker without a turn ends.
     pub(super) fn end_conversation(&mut self, out: &mut Actions) {
+        self.mark(Shelf::Conversation);
         for prompt in std::mem::take(&mut self.conversation.waiting) {
             if prompt.number != NOTE {
                 self.answer_unbegun(prompt.number, Status::Cancelled, STOPPING.to_owned(), out);

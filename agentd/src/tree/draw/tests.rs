@@ -28,7 +28,7 @@ fn run(node: u64, parent: Option<u64>, waits: Waits, title: &str) -> RunView {
 
 fn snapshot(runs: Vec<RunView>) -> Snapshot {
     let total = Tokens { input: 61_000, usd: Usd::from_nanos(312_000_000), ..Tokens::default() };
-    Snapshot { now: Now::default(), runs, total, ended: (5, 4), draining: false }
+    Snapshot { now: Now::default(), runs, total, ended: (5, 4), draining: false, store: StoreView::Works }
 }
 
 fn at(seconds: u64) -> Instant {

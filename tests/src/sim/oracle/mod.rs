@@ -43,6 +43,7 @@ use agentd_core::id::NodeId;
 use agentd_core::limits::END_OF_FILE_WAIT;
 use agentd_core::note::Level;
 use agentd_core::snapshot::Snapshot;
+use agentd_core::store::record_in;
 use agentd_core::time::{Duration, Instant};
 use agentd_core::wire::Down;
 use facts::Facts;
@@ -139,8 +140,11 @@ impl Oracles {
             .and_then(|()| bounds::judge_signal(&self.facts, &self.bounds, now, action));
         self.check(now, verdict);
         match action {
-            Action::Persist { record, seq } => {
-                let verdict = records::judge(&self.facts, &self.bounds, now, record, *seq)
+            Action::Persist { writes, seq, .. } => {
+                let verdict = records::judge_number(&self.facts, *seq);
+                self.check(now, verdict);
+                let Some(record) = record_in(writes) else { return self.facts.did(now, action) };
+                let verdict = records::judge(&self.facts, &self.bounds, now, record)
                     .and_then(|()| usage::judge_record(&mut self.facts, record));
                 self.check(now, verdict);
                 let verdict = self.permits.persisted(&self.facts, now, record);

@@ -222,6 +222,7 @@ fn is_about(event: &Event, node: NodeId) -> bool {
         | Event::Signalled { .. }
         | Event::OperatorCalled { .. }
         | Event::OperatorHungUp { .. }
+        | Event::Restored(_)
         | Event::HostToolAnswered { .. } => false,
     }
 }

@@ -24,6 +24,7 @@ use agentd_core::bytes::Json;
 use agentd_core::event::{Event, SupervisorSignal};
 use agentd_core::id::{Handle, NodeId, RunId};
 use agentd_core::record::{Record, Status};
+use agentd_core::store::record_in;
 use agentd_core::time::{Duration, Instant};
 use agentd_core::wire::message::{Mode, Resume, Role};
 use agentd_core::wire::{Down, DownDecoder, Encoder};
@@ -241,6 +242,7 @@ impl Facts {
                 }
             }
             Event::Signalled { .. }
+            | Event::Restored(_)
             | Event::HostToolAnswered { .. }
             | Event::Seeded { .. }
             | Event::Tick
@@ -347,7 +349,10 @@ impl Facts {
             Action::Signal { node, signal } => self.node(*node).signals.push((now, *signal)),
             Action::Sweep { node, .. } => self.node(*node).sweeping = true,
             Action::Reap { node } => self.node(*node).reap_asked = true,
-            Action::Persist { seq, record } => self.persisted(now, *seq, record),
+            Action::Persist { seq, writes, .. } => match record_in(writes) {
+                Some(record) => self.persisted(now, *seq, record),
+                None => self.last_seq = Some(*seq),
+            },
             Action::CloseStdin { node } => {
                 self.node(*node).cancelled.get_or_insert(now);
             }
