@@ -17,6 +17,7 @@ pub mod log;
 mod poll;
 pub mod replay;
 pub mod secrets;
+pub mod store;
 pub mod supervise;
 pub mod tree;
 

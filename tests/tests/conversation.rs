@@ -5,7 +5,7 @@
 use agentd_core::config::Config;
 use agentd_core::event::{Event, SupervisorSignal};
 use agentd_core::note::Note;
-use agentd_core::record::{Record, ResultObject, Status};
+use agentd_core::record::{ResultObject, Status};
 use agentd_core::store::{Class, Write};
 use agentd_core::supervisor::Core;
 use agentd_core::time::{Duration, Instant, Now, Wall};

@@ -91,8 +91,15 @@ impl Core {
         }
         let until = self.now.mono + self.config.drain_timeout;
         self.conversation.phase = Phase::Over { until, stopped: false };
-        for warm in self.busy_with(|run| run.record.mode == Mode::Warm) {
-            self.stop(warm, Push::Ask, out);
+        self.stop_warm_when_over(out);
+    }
+
+    /// A warm run never ends by itself, and nobody is there any more to end it.
+    pub(super) fn stop_warm_when_over(&mut self, out: &mut Actions) {
+        if self.conversation.is_over() {
+            for warm in self.busy_with(|run| run.record.mode == Mode::Warm) {
+                self.stop(warm, Push::Ask, out);
+            }
         }
     }
 

@@ -58,7 +58,7 @@ impl Core {
             false => self.note_dropped(node, &unread, out),
         }
         self.persist(node, Purpose::Ending, out);
-        if self.config.store.commit == Commit::Relaxed && !self.is_kill(node) {
+        if self.config.store.commit == Commit::Relaxed && !self.is_kill(node) && !self.is_unrecorded(node) {
             self.keeping.to_tell.push(node);
         }
         self.note_ending(node, out);
@@ -77,6 +77,12 @@ impl Core {
     /// Whoever killed it hears so no sooner than it is durable, for nothing may revive it then (S9.4).
     fn is_kill(&self, node: NodeId) -> bool {
         self.runs.get(&node).is_some_and(|run| run.record.status == Status::Cancelled)
+    }
+
+    /// Nothing of it is durable yet: there may never be such a run.
+    fn is_unrecorded(&self, node: NodeId) -> bool {
+        let begins = |run: &Run| matches!(run.process, Process::Recording | Process::Held { stored: false });
+        self.runs.get(&node).is_some_and(begins)
     }
 
     /// Tells the ends that wait for no store.

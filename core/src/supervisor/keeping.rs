@@ -213,7 +213,7 @@ impl Core {
         }
     }
 
-    /// Saves a run's record as it is now; the intent says `running`, which is what it will be.
+    /// Saves a run as it is now.
     pub(super) fn persist(&mut self, node: NodeId, purpose: Purpose, out: &mut Actions) {
         let Some(mut writes) = self.run_writes(node) else { return };
         let class = match purpose {
@@ -221,11 +221,6 @@ impl Core {
             Purpose::Intent | Purpose::Promotion | Purpose::Revival => Class::Spawn,
             Purpose::Ending => Class::Ending,
         };
-        if let (Class::Spawn, Some(Write::Run(row))) = (class, writes.first_mut())
-            && row.record.status == Status::Spawned
-        {
-            row.record.status = Status::Running;
-        }
         if matches!(purpose, Purpose::Held | Purpose::Intent) && self.config.store.keeps {
             let work = self.runs.get(&node).and_then(|run| run.work());
             writes.extend(work.map(|work| Write::Work(Box::new(work))));
@@ -238,11 +233,16 @@ impl Core {
         self.save(Of::Run(node, purpose), class, writes, out);
     }
 
-    /// Everything that is kept of a run, as it is now, and the messages that have changed since they were last sent.
+    /// Everything that is kept of a run, as it is now, but that one whose process is on its way is `running`, for that is
+    /// what a restart must take it for; and the messages that have changed since they were last sent.
     fn run_writes(&mut self, node: NodeId) -> Option<Vec<Write>> {
         let keeps = self.config.store.keeps;
         let run = self.runs.get_mut(&node)?;
-        let mut writes = vec![Write::Run(Box::new(run.row()))];
+        let mut row = run.row();
+        if row.record.status == Status::Spawned {
+            row.record.status = Status::Running;
+        }
+        let mut writes = vec![Write::Run(Box::new(row))];
         if !keeps {
             return Some(writes);
         }

@@ -93,6 +93,7 @@ impl Core {
         self.go_on_talking(saved.conversation.unwrap_or_default(), &nodes, out);
         let tally = self.meet_fates(fates, out);
         self.answer_the_cut_off_turn(out);
+        self.stop_warm_when_over(out);
         self.next_turn(out);
         out.push(
             daemon_note(Level::Info, "restore.done")

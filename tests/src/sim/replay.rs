@@ -1,13 +1,14 @@
 //! Lives from seeds and traces, and the report of one that broke a rule.
 
 use super::draw;
+use super::lives;
 use super::oracle::Violation;
 use super::plan::{Fault, Knobs, Plan};
 use super::shrink::shrink;
 use super::story::Story;
 use super::world::{Outcome, World};
 use agentd_core::bytes::Bytes;
-use agentd_core::config::{Config, Kill, Liveness, ModelChoice, Rate, SubagentLimits};
+use agentd_core::config::{Commit, Config, Kill, Liveness, ModelChoice, Rate, Store, SubagentLimits};
 use agentd_core::machine::Machine;
 use agentd_core::money::{Price, Usd};
 use agentd_core::time::{Duration, Instant, Now};
@@ -68,9 +69,7 @@ pub fn live(plan: &Plan, make: Maker<'_>, keep: Keep) -> Outcome {
 }
 
 fn once(plan: &Plan, make: Maker<'_>, keep: Keep) -> Outcome {
-    let plan = Arc::new(plan.clone());
-    let mut machine = make(config(&plan.knobs), Now::default());
-    World::new(plan, machine.as_mut(), Story::new(keep)).live()
+    lives::live(plan, make, keep)
 }
 
 /// Lives one life in which the order of what is due together is chosen.
@@ -226,6 +225,11 @@ pub(crate) fn config(knobs: &Knobs) -> Config {
         },
         drain_timeout: ms(knobs.drain_ms),
         reap_orphans_always: knobs.pids.is_multiple_of(8),
+        store: Store {
+            keeps: knobs.keeps,
+            commit: if knobs.relaxed { Commit::Relaxed } else { Commit::Strict },
+            work: !knobs.ephemeral,
+        },
         ..Config::of("sim", model)
     }
 }

@@ -22,6 +22,8 @@ impl Story {
     pub(crate) fn event(&mut self, now: Instant, event: &Event) {
         match self.keep {
             Keep::Verdict => {}
+            // What is kept has dates.
+            Keep::Decisions if matches!(event, Event::Restored(_)) => {}
             Keep::Digest | Keep::Decisions => self.digest.add(format_args!("{now:?}{event:?}")),
             Keep::Story => self.lines.push(format!("{:>10.3} s  {event:?}", now.nanos() as f64 / 1e9)),
         }

@@ -2,6 +2,7 @@ use super::*;
 use agentd_core::id::{Handle, NodeId};
 use agentd_core::money::Usd;
 use agentd_core::record::Status;
+use agentd_core::snapshot::StoreView;
 use agentd_core::time::Now;
 use agentd_core::wire::message::{Mode, Role};
 use proptest::prelude::*;

@@ -45,6 +45,10 @@ fn plan_by(mut rng: Choices, seed: u64) -> Plan {
     if d.rng.below(3) == 1 {
         d.providers(&mut plan);
     }
+    // The same of a store that outlives the daemon.
+    if d.rng.below(3) == 1 {
+        d.restarts(&mut plan);
+    }
     plan
 }
 
@@ -129,6 +133,9 @@ impl Draw {
             turn_ms,
             endpoints: 0,
             priced: self.one_in(2),
+            keeps: false,
+            relaxed: false,
+            ephemeral: false,
             parent_death: true,
             jitter_ms: self.pick(&[0, 1, 1, 10, 40]),
             tick_first: self.one_in(2),

@@ -63,6 +63,12 @@ pub struct Knobs {
     pub endpoints: u32,
     /// The model's tokens have a price.
     pub priced: bool,
+    /// The store outlives the daemon: it is told everything that a restart needs.
+    pub keeps: bool,
+    /// `store.durability.commit: relaxed`.
+    pub relaxed: bool,
+    /// `store.durability.work: ephemeral`.
+    pub ephemeral: bool,
     /// Children have the parent-death signal, as the spawner sets it. A machine without it is for tests of the rules.
     pub parent_death: bool,
     /// Longest ordinary delay of a notice.
@@ -110,6 +116,9 @@ impl Default for Knobs {
             turn_ms: 0,
             endpoints: 0,
             priced: false,
+            keeps: false,
+            relaxed: false,
+            ephemeral: false,
             parent_death: true,
             jitter_ms: 1,
             tick_first: false,

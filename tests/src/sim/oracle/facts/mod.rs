@@ -286,6 +286,29 @@ impl Facts {
         }
     }
 
+    /// In a later life of the daemon: a run's end is decided, and what its call in flight has sent is charged.
+    pub(super) fn decided_again(&mut self, record: &Record) {
+        let ended = self.runs.get(&record.run_id).is_some_and(|run| run.terminal.is_some());
+        if record.status.is_terminal()
+            && !ended
+            && let Some(spent) = self.spent.get_mut(&record.node)
+        {
+            spent.decided(&record.usage);
+        }
+    }
+
+    /// The daemon ends without what it could not save: it is told all the same.
+    pub(super) fn given_up(&mut self, now: Instant) {
+        let unsettled = |run: &&mut Run| run.terminal.is_some() && run.settled.is_none();
+        let ids: Vec<RunId> = self.runs.values_mut().filter(unsettled).map(|run| run.record.run_id).collect();
+        for id in ids {
+            if let Some(run) = self.runs.get_mut(&id) {
+                run.settled = Some(now);
+            }
+            self.end_is_told(id);
+        }
+    }
+
     /// A run's end is durable: every reader is told these sums from now on, and the plan's items settle.
     fn end_is_told(&mut self, id: RunId) {
         let (sum, vague) = usage::of(self, id);
@@ -433,7 +456,15 @@ impl Facts {
         run.record = record.clone();
         if terminal && run.terminal.is_none() {
             run.terminal = Some((now, record.clone()));
+            let untold = self.plan.knobs.relaxed
+                && (run.stored || run.store_failed)
+                && record.status != Status::Cancelled;
+            run.settled = untold.then_some(now);
             self.doom_children_of(record.node, now);
+            if untold {
+                self.owe_note(id);
+                self.end_is_told(id);
+            }
         }
         if new {
             let early = |(ask, at): &&(Ask, Instant)| *at == now && text.as_deref() == Some(ask.handle());
