@@ -377,7 +377,7 @@ impl Core {
         match failed.of {
             Of::Run(node, Purpose::Intent | Purpose::Held) => return self.intent_failed(node, error, out),
             Of::Run(node, Purpose::Promotion) => return self.promotion_failed(node, error, out),
-            Of::Run(node, Purpose::Revival) => return self.revival_failed(node, error, out),
+            Of::Run(node, Purpose::Revival) => return self.revival_failed(node, error, retryable, out),
             Of::Run(..) | Of::Shelf(_) => {}
         }
         out.push(note.with("error", error).with("retryable", retryable).into());

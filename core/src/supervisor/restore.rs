@@ -303,11 +303,14 @@ impl Core {
         self.persist(node, Purpose::Revival, out);
     }
 
-    /// The next attempt could not be recorded: it is not made, and is tried again.
-    pub(super) fn revival_failed(&mut self, node: NodeId, error: &str, out: &mut Actions) {
+    /// The next attempt could not be recorded: it is not made, and is tried again where that can help.
+    pub(super) fn revival_failed(&mut self, node: NodeId, error: &str, retryable: bool, out: &mut Actions) {
         let now = self.now.mono;
         out.push(
-            self.note(node, Level::Warn, "store.failed").with("error", error).with("retryable", true).into(),
+            self.note(node, Level::Warn, "store.failed")
+                .with("error", error)
+                .with("retryable", retryable)
+                .into(),
         );
         let Some(run) = self.run(node) else { return };
         if !matches!(run.process, Process::Recording) {
@@ -315,6 +318,11 @@ impl Core {
         }
         if run.outcome.is_decided() {
             return self.never_made(node, out);
+        }
+        if !retryable {
+            let why = format!("store: its next attempt could not be recorded: {error}");
+            self.never_made(node, out);
+            return self.decide(node, Ending::without_result(Status::Failed, why), out);
         }
         run.record.attempt -= 1;
         run.restarts -= 1;

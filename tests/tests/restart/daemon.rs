@@ -12,12 +12,12 @@ use std::time::{Duration, Instant};
 const DAEMON: &str = env!("CARGO_BIN_EXE_kept-daemon");
 
 /// A folder with a configuration, a playbook and, later, a state directory.
-pub struct Home {
+pub(crate) struct Home {
     folder: tempfile::TempDir,
 }
 
 /// A daemon that runs.
-pub struct Daemon {
+pub(crate) struct Daemon {
     child: Child,
     stdin: ChildStdin,
     lines: Receiver<Value>,
@@ -27,7 +27,7 @@ pub struct Daemon {
 
 impl Home {
     /// The playbook that restarts are tested with: every kind of run, each as long as it is told to be.
-    pub fn new() -> Home {
+    pub(crate) fn new() -> Home {
         let long = |text: &str| Rule::subagent().told(text).after("1h").says("never");
         Home::with(&playbook([
             Rule::worker().told("^begin").turn(1).calls([
@@ -43,7 +43,7 @@ impl Home {
         ]))
     }
 
-    pub fn with(rules: &str) -> Home {
+    pub(crate) fn with(rules: &str) -> Home {
         let folder = tempfile::tempdir().expect("a folder");
         std::fs::write(folder.path().join("book.yaml"), rules).expect("written");
         let config = "
@@ -57,20 +57,20 @@ store: {path: state, min_free: 1B}
         Home { folder }
     }
 
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         self.folder.path()
     }
 
-    pub fn database(&self) -> PathBuf {
+    pub(crate) fn database(&self) -> PathBuf {
         self.path().join("state/agentd.db")
     }
 
-    pub fn start(&self) -> Daemon {
+    pub(crate) fn start(&self) -> Daemon {
         self.start_with(None)
     }
 
     /// Started so that it is killed at this point.
-    pub fn start_with(&self, crash: Option<&str>) -> Daemon {
+    pub(crate) fn start_with(&self, crash: Option<&str>) -> Daemon {
         let mut command = Command::new(DAEMON);
         command.arg("agentd.yaml").current_dir(self.path()).env_clear();
         command.env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("HOME", self.path());
@@ -92,7 +92,7 @@ store: {path: state, min_free: 1B}
     }
 
     /// The records that are durable, by handle.
-    pub fn records(&self) -> BTreeMap<String, Value> {
+    pub(crate) fn records(&self) -> BTreeMap<String, Value> {
         let (_store, saved) = agentd::store::Store::open(&agentd::store::Options {
             directory: self.path().join("state"),
             min_free: 0,
@@ -107,7 +107,7 @@ store: {path: state, min_free: 1B}
 }
 
 impl Daemon {
-    pub fn pid(&self) -> i32 {
+    pub(crate) fn pid(&self) -> i32 {
         self.child.id() as i32
     }
 
@@ -116,20 +116,20 @@ impl Daemon {
         let _dead = self.stdin.write_all(format!("{line}\n").as_bytes());
     }
 
-    pub fn prompt(&mut self, text: &str) {
+    pub(crate) fn prompt(&mut self, text: &str) {
         self.say(&json!({ "prompt": text }));
     }
 
-    pub fn call(&mut self, number: u64, tool: &str, args: &Value) {
+    pub(crate) fn call(&mut self, number: u64, tool: &str, args: &Value) {
         self.say(&json!({ "call": number, "tool": tool, "args": args }));
     }
 
-    pub fn drain(&mut self) {
+    pub(crate) fn drain(&mut self) {
         self.say(&json!({ "drain": true }));
     }
 
     /// Waits for a line of which `which` holds; `None` when the daemon has ended before.
-    pub fn find(&mut self, which: impl Fn(&Value) -> bool) -> Option<Value> {
+    pub(crate) fn find(&mut self, which: impl Fn(&Value) -> bool) -> Option<Value> {
         if let Some(found) = self.seen.iter().find(|line| which(line)) {
             return Some(found.clone());
         }
@@ -149,37 +149,37 @@ impl Daemon {
     }
 
     /// Waits for the next line, whatever it says.
-    pub fn next(&mut self) -> Option<Value> {
+    pub(crate) fn next_line(&mut self) -> Option<Value> {
         let line = self.lines.recv_timeout(PATIENCE).ok()?;
         self.seen.push(line.clone());
         Some(line)
     }
 
-    pub fn note(&mut self, event: &str, handle: Option<&str>) -> Option<Value> {
+    pub(crate) fn note(&mut self, event: &str, handle: Option<&str>) -> Option<Value> {
         self.find(|line| line["note"] == event && handle.is_none_or(|handle| line["handle"] == handle))
     }
 
-    pub fn answer(&mut self, call: u64) -> Option<Value> {
+    pub(crate) fn answer(&mut self, call: u64) -> Option<Value> {
         self.find(|line| line["answer"] == call)
     }
 
     /// Every note of this name so far, by handle.
-    pub fn noted(&self, event: &str) -> Vec<String> {
+    pub(crate) fn noted(&self, event: &str) -> Vec<String> {
         let notes = self.seen.iter().filter(|line| line["note"] == event);
         notes.filter_map(|line| line["handle"].as_str().map(str::to_owned)).collect()
     }
 
-    pub fn seen(&self) -> &[Value] {
+    pub(crate) fn seen(&self) -> &[Value] {
         &self.seen
     }
 
     /// Kills it now.
-    pub fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         self.child.kill().expect("it is ours");
     }
 
     /// Waits for its end, and for that of everything below it (S9.7).
-    pub fn ended(mut self) -> (Option<i32>, Vec<Value>) {
+    pub(crate) fn ended(mut self) -> (Option<i32>, Vec<Value>) {
         let status = self.child.wait().expect("it is ours");
         while let Ok(line) = self.lines.recv_timeout(PATIENCE) {
             self.seen.push(line);

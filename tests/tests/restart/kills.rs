@@ -20,7 +20,7 @@ fn random_kills_lose_and_double_nothing() {
         for line in 0..lines {
             // So that there is always one more to come.
             daemon.call(100 + line, "subagent.list", &json!({}));
-            daemon.next().expect("it lives");
+            daemon.next_line().expect("it lives");
         }
         daemon.kill();
         let (_, seen) = daemon.ended();

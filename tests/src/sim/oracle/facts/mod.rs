@@ -450,7 +450,7 @@ impl Facts {
             intent: Intent::None,
             talk: Talk::default(),
         });
-        if !terminal && record.status != Status::Held && !run.has_begun() {
+        if !terminal && record.status != Status::Held && (!run.has_begun() || run.intent == Intent::Failed) {
             run.intent = Intent::Out(seq);
         }
         run.record = record.clone();
