@@ -58,7 +58,7 @@ impl Across {
             .iter()
             .map(|row| {
                 let record = row.record.clone();
-                let ended = record.status.has_ended();
+                let ended = is_over(record.status);
                 let owed = !ended && durable.get(&record.run_id).copied().unwrap_or(false);
                 (record.run_id, Left { record, owed, made: None, resolved: false })
             })
@@ -111,7 +111,7 @@ impl Across {
         }
         let Some(left) = self.left.get_mut(&run) else { return Ok(()) };
         let was = &left.record;
-        if was.status.has_ended() {
+        if is_over(was.status) {
             let same =
                 (was.status, &was.error, &was.result) == (record.status, &record.error, &record.result);
             return unless(same, ENDED, || format!("{was:?} becomes {record:?}"));
@@ -148,7 +148,7 @@ impl Across {
     fn spawned(&mut self, node: NodeId) -> Verdict {
         let Some(run) = self.nodes.get(&node).copied() else { return Ok(()) };
         if let Some(left) = self.left.get(&run) {
-            unless(!left.record.status.has_ended(), ENDED, || format!("{run} gets a process"))?;
+            unless(!is_over(left.record.status), ENDED, || format!("{run} gets a process"))?;
         }
         let other = self.serving.insert(run, node).filter(|other| *other != node);
         unless(other.is_none(), SERVED, || format!("{run} is served by {other:?} and {node}"))
@@ -166,5 +166,15 @@ impl Across {
         unless(durable == Some(status), "an end is told when it is durable", || {
             format!("{run} is told as {}, and {durable:?} is durable", status.name())
         })
+    }
+}
+
+/// Whether no start changes it any more; the oracles' own list.
+fn is_over(status: Status) -> bool {
+    match status {
+        Status::Held | Status::Spawned | Status::Running | Status::Retiring | Status::Parked => false,
+        Status::Completed | Status::Failed | Status::Cancelled | Status::Refused => true,
+        Status::ExhaustedSteps | Status::ExhaustedTokens | Status::Deadline => true,
+        Status::LoopDetected | Status::Crashed => true,
     }
 }
