@@ -19,6 +19,7 @@ mod poll;
 pub mod replay;
 pub mod secrets;
 mod sessions;
+pub mod store;
 pub mod supervise;
 pub mod tree;
 

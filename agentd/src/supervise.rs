@@ -12,8 +12,9 @@ use crate::tree::{Screen, Tree};
 use agentd_core::action::{Action, Costliest};
 use agentd_core::event::{Event, SupervisorSignal};
 use agentd_core::note::{Level, Note};
-use agentd_core::record::{Record, ResultObject};
+use agentd_core::record::ResultObject;
 use agentd_core::snapshot::Snapshot;
+use agentd_core::store::{Class, Write};
 use agentd_core::supervisor::Core;
 use agentd_core::time::{Duration, Instant, Now};
 use agentd_core::wire::message::{FailKind, Spawn};
@@ -250,7 +251,7 @@ impl Outside for Surroundings<'_> {
         self.log.note(now.wall, note);
     }
 
-    fn persist(&mut self, _seq: u64, _record: &Record) -> StoreAnswer {
+    fn persist(&mut self, _seq: u64, _class: Class, _writes: Vec<Write>) -> StoreAnswer {
         StoreAnswer::Stored
     }
 

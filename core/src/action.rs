@@ -4,7 +4,8 @@
 use crate::bytes::{Bytes, Json};
 use crate::id::{Handle, NodeId};
 use crate::note::Note;
-use crate::record::{Record, ResultObject, Tokens, UsageSum};
+use crate::record::{ResultObject, Tokens, UsageSum};
+use crate::store::{Class, Write};
 use crate::wire::message;
 use serde::{Deserialize, Serialize};
 
@@ -63,12 +64,14 @@ pub enum Action {
     },
     /// Reap orphans that ended on the supervisor. No answer.
     ReapOrphans,
-    /// Save a record. Answer: `Stored` or `StoreFailed`, in order.
+    /// Save all of this together, or nothing of it. Answer: `Stored` or `StoreFailed`, in order.
     Persist {
         /// Rises by one each time.
         seq: u64,
-        /// The row as it is to be.
-        record: Box<Record>,
+        /// What waits for it.
+        class: Class,
+        /// Never empty; at most one of them is a run's record.
+        writes: Vec<Write>,
     },
     /// Say why, in the log.
     Note(Note),

@@ -54,6 +54,46 @@ pub struct Config {
     pub reap_orphans_always: bool,
     /// Level children log at.
     pub log_level: String,
+    /// Absolute path of the folder of transcripts; absent, nothing is written.
+    #[serde(default)]
+    pub sessions: Option<String>,
+    /// `store`, as far as it is the core's.
+    #[serde(default)]
+    pub store: Store,
+    /// `subagents.max_attempts`: restarts that a run may live through without getting anywhere.
+    #[serde(default = "max_attempts")]
+    pub max_attempts: u32,
+}
+
+/// What is made durable, and what waits for it (S10).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Store {
+    /// It outlives the daemon: everything that a restart needs is handed to it, and not the records alone.
+    pub keeps: bool,
+    /// `store.durability.commit`.
+    pub commit: Commit,
+    /// `store.durability.work`: whether a restart takes up a run whose call does not say.
+    pub work: bool,
+}
+
+impl Default for Store {
+    fn default() -> Store {
+        Store { keeps: false, commit: Commit::Strict, work: true }
+    }
+}
+
+/// Whether a run's end is told no sooner than it is durable. A kill's always is (S10.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Commit {
+    /// It is.
+    Strict,
+    /// It is told at once: a crash may forget an end that somebody knows of, and the run is made again.
+    Relaxed,
+}
+
+fn max_attempts() -> u32 {
+    5
 }
 
 /// A group of tools that the embedding program answers itself (S3.5). To callers it reads as a server.
@@ -101,6 +141,9 @@ impl Config {
             drain_timeout: Duration::from_secs(25),
             reap_orphans_always: false,
             log_level: "info".into(),
+            sessions: None,
+            store: Store::default(),
+            max_attempts: max_attempts(),
         }
     }
 

@@ -3,6 +3,7 @@
 
 use crate::bytes::{Bytes, Json};
 use crate::id::NodeId;
+use crate::store::Saved;
 use serde::{Deserialize, Serialize};
 
 /// One thing that happened outside the core, in the order it was learned.
@@ -105,12 +106,12 @@ pub enum Event {
         /// Whose.
         node: NodeId,
     },
-    /// The record with this number is durable. Answers come in the order of `Persist`.
+    /// What was to be saved under this number is durable. Answers come in the order of `Persist`.
     Stored {
         /// Of the `Persist`.
         seq: u64,
     },
-    /// The record with this number could not be saved.
+    /// What was to be saved under this number could not be, or not for sure.
     StoreFailed {
         /// Of the `Persist`.
         seq: u64,
@@ -147,6 +148,9 @@ pub enum Event {
         /// What the caller reads.
         value: Json,
     },
+    /// What the store held when the daemon began: once, after the seed and before anything else. Runs that have not
+    /// ended are taken up again.
+    Restored(Box<Saved>),
 }
 
 /// How a process ended.

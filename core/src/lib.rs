@@ -7,8 +7,8 @@
 //! |---|---|
 //! | 4 | [`supervisor`] |
 //! | 3 | [`run`], [`admit`] |
-//! | 2 | [`plan`], [`mod@distill`], [`policy`], [`throttle`], [`transcript`] |
-//! | 1 | [`wire`], [`mod@sse`], [`record`], [`money`], [`budget`], [`snapshot`], [`json`], [`event`], [`action`], [`config`], [`machine`], [`note`] |
+//! | 2 | [`mod@distill`], [`policy`], [`throttle`], [`transcript`] |
+//! | 1 | [`wire`], [`mod@sse`], [`record`], [`store`], [`plan`], [`money`], [`budget`], [`snapshot`], [`json`], [`event`], [`action`], [`config`], [`machine`], [`note`] |
 //! | 0 | [`time`], [`id`], [`rng`], [`limits`], [`error`], [`bytes`], [`preview`], [`units`], [`address`] |
 //!
 //! The child's wing ([`agent`], [`mcp`], [`model`]) is never imported by the floors above 1; a test holds that.
@@ -41,6 +41,7 @@ pub mod distill;
 pub mod plan;
 pub mod policy;
 pub mod record;
+pub mod store;
 pub mod throttle;
 pub mod transcript;
 

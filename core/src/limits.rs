@@ -305,7 +305,21 @@ pub const MODEL_OUTPUT: u64 = 16_384;
 /// How long a spawn counts towards a daemon's `limits.subagents.total` (S4.3).
 pub const TOTAL_WINDOW: Duration = Duration::from_secs(24 * 3_600);
 
-/// First wait before a terminal record that could not be saved is tried again; it doubles up to the last.
+/// Values that are to be taken out of the store and could not be yet; the oldest are forgotten first, and a later start
+/// finds and takes them out.
+pub const STORE_LITTER: usize = 1_024;
+
+/// How long the end of a drain waits for what could not be saved; then the daemon ends without it.
+pub const LAST_SAVES: Duration = Duration::from_secs(2);
+
+/// Between the beginnings of two runs that a start takes up, so that they do not all begin at once.
+pub const RESTORE_STAGGER: Duration = Duration::from_millis(100);
+
+/// First wait before a run that did not get anywhere after a restart is taken up once more; it doubles with each restart,
+/// up to the last.
+pub const RESTORE_WAIT: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
+
+/// First wait before a save that failed is tried again; it doubles up to the last.
 pub const STORE_RETRY: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
 
 /// How often orphans that ended on the supervisor are reaped while it has children or is PID 1.

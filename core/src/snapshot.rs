@@ -21,6 +21,27 @@ pub struct Snapshot {
     pub ended: (u32, u32),
     /// No new runs are taken.
     pub draining: bool,
+    /// Whether what must be durable can be made so.
+    pub store: StoreView,
+}
+
+/// Whether the store works (S10.7).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StoreView {
+    /// The last save was made.
+    Works,
+    /// The last save was not.
+    Down {
+        /// Since when, by the daemon's clock.
+        since: Instant,
+        /// And by the wall clock.
+        wall: Wall,
+        /// What the store said.
+        error: String,
+        /// Saves that wait for their next try.
+        unsaved: usize,
+    },
 }
 
 /// One run.

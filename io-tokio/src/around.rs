@@ -12,7 +12,8 @@ use agentd_core::action::{Action, HostCall};
 use agentd_core::bytes::Json;
 use agentd_core::event::{Event, SupervisorSignal};
 use agentd_core::note::{Level, Note};
-use agentd_core::record::{Record, ResultObject};
+use agentd_core::record::ResultObject;
+use agentd_core::store::{Class, Write, record_in};
 use agentd_core::time::Now;
 use agentd_core::wire::message::{FailKind, Spawn};
 use agentd_core::wire::{Down, Encoder};
@@ -177,12 +178,16 @@ impl Outside for Around {
         }
     }
 
-    fn persist(&mut self, seq: u64, record: &Record) -> StoreAnswer {
+    fn persist(&mut self, seq: u64, _class: Class, writes: Vec<Write>) -> StoreAnswer {
         match &mut self.saving {
-            Some(saving) => {
-                saving.save(seq, record.clone());
-                StoreAnswer::Later
-            }
+            Some(saving) => match record_in(&writes) {
+                Some(record) => {
+                    saving.save(seq, record.clone());
+                    StoreAnswer::Later
+                }
+                // A program's own store keeps records; nothing else is handed to one.
+                None => StoreAnswer::Stored,
+            },
             // Memory that nothing reads again: the core keeps what it answers from.
             None => StoreAnswer::Stored,
         }

@@ -8,6 +8,7 @@ use agentd_core::id::NodeId;
 use agentd_core::machine::{Deadline, Machine};
 use agentd_core::note::Note;
 use agentd_core::record::{Record, ResultObject, UsageSum};
+use agentd_core::store::{Class, Write};
 use agentd_core::time::{Duration, Instant, Now};
 use agentd_core::wire::message::{FailKind, Spawn};
 use agentd_host::spawner::Image;
@@ -104,7 +105,7 @@ impl Outside for Nothing {
 
     fn note(&mut self, _now: Now, _note: Note) {}
 
-    fn persist(&mut self, _seq: u64, _record: &Record) -> StoreAnswer {
+    fn persist(&mut self, _seq: u64, _class: Class, _writes: Vec<Write>) -> StoreAnswer {
         StoreAnswer::Stored
     }
 

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 pub mod arms;
+pub mod daemon;
 pub mod kit;
 pub mod mcp_http;
 pub mod mcp_server;

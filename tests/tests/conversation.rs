@@ -5,7 +5,8 @@
 use agentd_core::config::Config;
 use agentd_core::event::{Event, SupervisorSignal};
 use agentd_core::note::Note;
-use agentd_core::record::{Record, ResultObject, Status};
+use agentd_core::record::{ResultObject, Status};
+use agentd_core::store::{Class, Write};
 use agentd_core::supervisor::Core;
 use agentd_core::time::{Duration, Instant, Now, Wall};
 use agentd_core::wire::message::{Dialect, FailKind, Model, Server, Spawn, Stdio, Transport};
@@ -48,7 +49,7 @@ impl Outside for Around {
         let _over = self.0.send(Heard::Noted(note));
     }
 
-    fn persist(&mut self, _seq: u64, _record: &Record) -> StoreAnswer {
+    fn persist(&mut self, _seq: u64, _class: Class, _writes: Vec<Write>) -> StoreAnswer {
         StoreAnswer::Stored
     }
 

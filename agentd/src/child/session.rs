@@ -22,8 +22,7 @@ use agentd_core::model::ModelRequest;
 use agentd_core::time::{Duration, Instant};
 use agentd_core::transcript::Past;
 use agentd_core::wire::message::{
-    Begins, Event, FailKind, Failed, LoopEnd, RunResult, Server, Spawn, Throttle, ToolRequest, ToolResult,
-    Transport,
+    Event, FailKind, Failed, LoopEnd, RunResult, Server, Spawn, Throttle, ToolRequest, ToolResult, Transport,
 };
 use agentd_core::wire::{DownDecoder, Encoder, Up};
 use agentd_host::process::Pid;
@@ -159,12 +158,12 @@ impl Session {
     }
 
     /// Drives the loop, over all its turns, to its terminal frame.
-    fn work(&mut self, schema: Option<Schema>, past: Option<(Past, Begins)>) -> Result<Up, Up> {
+    fn work(&mut self, schema: Option<Schema>, past: Option<Past>) -> Result<Up, Up> {
         let Connected { tools, missing } = self.connect()?;
         let mut agent = Loop::new(&self.spawn, tools, missing, schema, self.began);
-        if let Some((past, begins)) = past {
+        if let Some(past) = past {
             self.tell(Up::Event(resumed(&past)));
-            agent = agent.taking_up(past, begins);
+            agent = agent.taking_up(past, &self.spawn);
         }
         let mut out = Vec::new();
         let early = std::mem::take(&mut self.early);

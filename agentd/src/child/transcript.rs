@@ -32,8 +32,8 @@ pub(super) struct Tape {
 /// A transcript and what it held.
 pub(super) struct Opened {
     pub(super) tape: Tape,
-    /// What is taken up, and how.
-    pub(super) past: Option<(Past, Begins)>,
+    /// What is taken up.
+    pub(super) past: Option<Past>,
 }
 
 /// Opens the transcript that a run was given, if it was given one.
@@ -46,7 +46,7 @@ pub(super) fn open(spawn: &Spawn, now: Wall) -> Result<Option<Opened>, String> {
         format!("the transcript {} cannot be opened: {error}; see that its folder can be written", given.path)
     };
     let (file, past) = open_file(given).map_err(problem)?;
-    let past = past.filter(|past| past.turn > 0).map(|past| (past, given.begins));
+    let past = past.filter(|past| past.turn > 0);
     let mut tape = Tape { file: Some(file), path: given.path.clone() };
     let head = head(spawn, given, now, past.is_some());
     if given.parent.is_some() {

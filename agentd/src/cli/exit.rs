@@ -51,6 +51,7 @@ fn of_result(result: &ResultObject, fault: Option<FailKind>, signal: Option<Supe
         Status::ExhaustedSteps | Status::ExhaustedTokens | Status::LoopDetected => EXHAUSTED,
         Status::Deadline => DEADLINE,
         Status::Cancelled
+        | Status::Crashed
         | Status::Parked
         | Status::Held
         | Status::Spawned

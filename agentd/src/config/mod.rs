@@ -40,4 +40,4 @@ pub use load::{Loaded, Sources, load};
 pub use problem::{Code, Problem, Severity, render};
 pub(crate) use read::server_address;
 pub use schema::table;
-pub use settings::{LogFormat, Settings};
+pub use settings::{LogFormat, Settings, StoreKind, StoreSettings};

@@ -14,13 +14,13 @@ pub(crate) use endpoint::server_address;
 use super::nearest::nearest;
 use super::problem::{Code, Problem};
 use super::schema;
-use super::settings::{LogFormat, Settings};
+use super::settings::{LogFormat, Settings, StoreKind, StoreSettings};
 use super::source::Place;
 use super::tree::{Node, clip};
 use super::values::{Values, text_of};
 use crate::secrets::Secrets;
 use agentd_core::config::{
-    Config, Kill, LimitOverrides, Liveness, Priority, Rate, SpawnDefaults, SubagentLimits,
+    Commit, Config, Kill, LimitOverrides, Liveness, Priority, Rate, SpawnDefaults, Store, SubagentLimits,
 };
 use agentd_core::note::Level;
 use agentd_core::preview::preview;
@@ -93,12 +93,15 @@ impl Reader<'_> {
             drain_timeout: time(&lifecycle, "drain_timeout"),
             reap_orphans_always: std::process::id() == 1,
             log_level: log_level.to_owned(),
+            store: core_store(&values),
+            max_attempts: values.section("subagents").small("max_attempts").unwrap_or(5),
         };
         let settings = Settings {
             files: self.files.to_vec(),
             workspace,
             env_passthrough: values.section("spawn").texts("env_passthrough").unwrap_or_default(),
             journal,
+            store: self.store(&values.section("store")),
             log_level: level(log_level),
             log_format: observability.text("log_format").map(format),
             secrets: self.secrets.clone(),
@@ -211,6 +214,19 @@ impl Reader<'_> {
         None
     }
 
+    /// `store`, as far as it is the binary's.
+    fn store(&self, values: &Values<'_>) -> StoreSettings {
+        StoreSettings {
+            kind: match values.text("kind") {
+                Some("memory") => StoreKind::Memory,
+                Some("none") => StoreKind::None,
+                _ => StoreKind::Sqlite,
+            },
+            path: values.path("path").map(|(path, _)| self.absolute(&path)),
+            min_free: values.size("min_free").unwrap_or_default(),
+        }
+    }
+
     /// `lifecycle.journal`, where a file can be made.
     fn journal(&mut self, lifecycle: &Values<'_>) -> Option<PathBuf> {
         let (path, place) = lifecycle.path("journal").filter(|_| lifecycle.text("journal") != Some("off"))?;
@@ -251,6 +267,22 @@ impl Reader<'_> {
                 Problem::of_file(file, code, message).key(path)
             }
         }
+    }
+}
+
+/// `store`, as far as it is the core's. What outlives the daemon is decided by who makes one of the configuration: a
+/// one-shot run keeps nothing.
+fn core_store(values: &Values<'_>) -> Store {
+    let durability = values.section("store").section("durability");
+    let defaults = values.section("subagents").section("defaults");
+    let by_default = defaults.written("durable").map(|_| defaults.switch("durable"));
+    Store {
+        keeps: false,
+        commit: match durability.text("commit") {
+            Some("relaxed") => Commit::Relaxed,
+            _ => Commit::Strict,
+        },
+        work: by_default.unwrap_or(durability.text("work") != Some("ephemeral")),
     }
 }
 

@@ -16,6 +16,8 @@ pub struct Settings {
     pub env_passthrough: Vec<String>,
     /// Where every event is recorded (S17.6).
     pub journal: Option<PathBuf>,
+    /// What is kept, and where.
+    pub store: StoreSettings,
     /// What is logged.
     pub log_level: Level,
     /// How; by default as stderr is a terminal or not.
@@ -24,6 +26,28 @@ pub struct Settings {
     pub secrets: Secrets,
     /// Tags of each server's tools, by server and pattern (S16.1).
     pub tags: BTreeMap<String, BTreeMap<String, Vec<String>>>,
+}
+
+/// `store` (S10.1).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoreSettings {
+    /// How long it is kept.
+    pub kind: StoreKind,
+    /// The state directory, absolute, when the configuration names it.
+    pub path: Option<PathBuf>,
+    /// Bytes of free disk below which no new run is recorded.
+    pub min_free: u64,
+}
+
+/// How long what a daemon knows is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StoreKind {
+    /// Over restarts, in the state directory.
+    Sqlite,
+    /// As long as the daemon lives.
+    Memory,
+    /// As `Memory`; nothing that belongs to the daemon is ever written to the state directory.
+    None,
 }
 
 /// How a log line looks.

@@ -275,7 +275,7 @@ fn the_list_of_events_is_what_the_sources_log() {
 /// Adds every string literal that looks like an event's name; tests and the list itself are left out.
 fn collect_names(folder: &std::path::Path, names: &mut std::collections::BTreeSet<String>) {
     let event = regex::Regex::new(
-        r#""((?:agent|budget|child|config|daemon|drain|endpoint|journal|log|mcp|model|operator|prompt|reload|store|subagent|tool|worker)(?:\.[a-z_]+)+)""#,
+        r#""((?:agent|budget|child|config|daemon|drain|endpoint|journal|log|mcp|model|operator|prompt|reload|restore|store|subagent|tool|worker)(?:\.[a-z_]+)+)""#,
     )
     .expect("a pattern");
     for entry in std::fs::read_dir(folder).expect("sources") {

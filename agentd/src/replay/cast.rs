@@ -5,6 +5,7 @@ use agentd_core::error::ProtocolError;
 use agentd_core::event::Event;
 use agentd_core::id::{Handle, NodeId, RunId};
 use agentd_core::machine::Machine;
+use agentd_core::store::record_in;
 use agentd_core::supervisor::Core;
 use agentd_core::wire::message::Role;
 use agentd_core::wire::{Decoded, Up, UpDecoder};
@@ -45,7 +46,8 @@ impl Cast {
     pub fn learn(&mut self, actions: &[Action]) {
         for action in actions {
             match action {
-                Action::Persist { record, .. } => {
+                Action::Persist { writes, .. } => {
+                    let Some(record) = record_in(writes) else { continue };
                     let member =
                         Member { handle: record.handle, role: record.role, run_id: Some(record.run_id) };
                     self.roles.insert(record.node, member);

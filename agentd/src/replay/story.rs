@@ -9,6 +9,7 @@ use agentd_core::event::Event;
 use agentd_core::id::{Handle, NodeId, RunId};
 use agentd_core::note::Note;
 use agentd_core::record::Record;
+use agentd_core::store::record_in;
 use agentd_core::supervisor::Core;
 use agentd_core::time::{Duration, Instant};
 use agentd_core::wire::message::{Health, Mode, Role, Spawn};
@@ -201,7 +202,11 @@ impl Story {
 
     fn done(&mut self, step: &Step<'_>, action: &Action) {
         match action {
-            Action::Persist { seq, record } => self.saved(step, *seq, record),
+            Action::Persist { seq, writes, .. } => {
+                if let Some(record) = record_in(writes) {
+                    self.saved(step, *seq, record);
+                }
+            }
             Action::Spawn { node, .. } if self.is_mine(*node) => self.tell(step, "its process is asked for"),
             Action::SendSpawn { node, payload: SpawnFrame(payload) } if self.is_mine(*node) => {
                 self.tell(step, given(payload));

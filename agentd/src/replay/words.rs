@@ -8,10 +8,11 @@ use agentd_core::action::{Action, ChildSignal, HostCall, Walls};
 use agentd_core::event::{Event, Exit, SupervisorSignal};
 use agentd_core::note::Note;
 use agentd_core::preview::preview;
+use agentd_core::store::{Write, record_in};
 use agentd_core::time::{Duration, Instant};
 use agentd_core::wire::down_of;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Bytes of a foreign text in a line.
 const SHOWN: usize = 160;
@@ -86,6 +87,10 @@ pub fn event(step: &Step<'_>, heard: &[String], cast: &Cast) -> String {
             let error = if *error { ", an error" } else { "" };
             format!("the embedding program answers call {call}{error}: {}", plain(&*value.0))
         }
+        Event::Restored(saved) => {
+            let (runs, letters, aside) = (saved.runs.len(), saved.letters.len(), saved.quarantined.len());
+            format!("the store held {runs} runs and {letters} messages; {aside} values could not be read")
+        }
         Event::Signalled { signal } => format!("the supervisor got {}", signal_name(*signal)),
     }
 }
@@ -114,11 +119,15 @@ pub fn action(action: &Action, cast: &Cast) -> String {
         }
         Action::Reap { node } => format!("reap {}", who(node)),
         Action::ReapOrphans => "reap orphans".to_owned(),
-        Action::Persist { seq, record } => {
-            let error =
-                record.error.as_ref().map_or_else(String::new, |error| format!(" ({})", plain(error)));
-            format!("save {} as {}{error} (save {seq})", who(&record.node), record.status.name())
-        }
+        Action::Persist { seq, writes, .. } => match record_in(writes) {
+            Some(record) => {
+                let error =
+                    record.error.as_ref().map_or_else(String::new, |error| format!(" ({})", plain(error)));
+                let more = more_words(writes);
+                format!("save {} as {}{error}{more} (save {seq})", who(&record.node), record.status.name())
+            }
+            None => format!("save{} (save {seq})", more_words(writes).trim_start_matches(" with")),
+        },
         Action::Note(note) => format!("because: {}", note_words(note, cast)),
         Action::Deliver { prompt, result, .. } => {
             let answer = value(&result.result);
@@ -139,6 +148,25 @@ pub fn action(action: &Action, cast: &Cast) -> String {
         Action::Exit { leaked: 0, .. } => "end: nothing is left".to_owned(),
         Action::Exit { leaked, .. } => format!("end: {leaked} processes could not be killed"),
     }
+}
+
+/// What is saved besides a run's record.
+fn more_words(writes: &[Write]) -> String {
+    let names: BTreeSet<&str> = writes
+        .iter()
+        .filter_map(|write| match write {
+            Write::Run(_) => None,
+            Write::NoRun(_) | Write::NoWork(_) | Write::NoLetter { .. } => Some("that something is gone"),
+            Write::Work(_) => Some("its work"),
+            Write::Letter { .. } => Some("a message"),
+            Write::Handles(_) => Some("the last handle"),
+            Write::Plan(_) => Some("the plan"),
+            Write::Conversation(_) => Some("the conversation"),
+            Write::Ledger(_) => Some("the budget"),
+        })
+        .collect();
+    let names: Vec<&str> = names.into_iter().collect();
+    if names.is_empty() { String::new() } else { format!(" with {}", names.join(", ")) }
 }
 
 /// A reason, as the log has it.

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use std::time::Duration;
 
 /// Keys that exist and are built.
-const KEYS: [&str; 12] = [
+const KEYS: [&str; 14] = [
     "instruction",
     "mode",
     "servers",
@@ -26,9 +26,11 @@ const KEYS: [&str; 12] = [
     "priority",
     "delegate",
     "plan_item",
+    "durable",
+    "resume",
 ];
 /// Keys of S6.1 that later versions build.
-const LATER: [&str; 5] = ["template", "params", "skills", "durable", "resume"];
+const LATER: [&str; 3] = ["template", "params", "skills"];
 const MODES: &str = "sync, async, detached, warm";
 const LIMIT_KEYS: [&str; 6] = ["steps", "tokens", "usd", "deadline", "memory", "cpu"];
 const LATER_LIMITS: [&str; 3] = ["pids", "fds", "file_size"];
@@ -60,6 +62,10 @@ pub struct RunArgs {
     pub priority: Option<Priority>,
     /// Whether the run may delegate onward (S6.8).
     pub delegate: bool,
+    /// Whether a restart of the daemon takes the run up; `None` where the call does not say (S10.3).
+    pub durable: Option<bool>,
+    /// Whether it then goes on from its transcript, where there is one; `None` where the call does not say.
+    pub resume: Option<bool>,
     /// Everything else that is wrong, a sentence each.
     pub problems: Vec<String>,
 }
@@ -81,7 +87,9 @@ impl RunArgs {
             plan_item: r.plan_item(),
             limits: r.limits(),
             priority: r.priority(),
-            delegate: r.flag("delegate"),
+            delegate: r.flag("delegate").unwrap_or(false),
+            durable: r.flag("durable"),
+            resume: r.flag("resume"),
             problems: Vec::new(),
         };
         r.unknown();
@@ -119,13 +127,13 @@ impl Reader<'_> {
         }
     }
 
-    fn flag(&mut self, key: &str) -> bool {
+    fn flag(&mut self, key: &str) -> Option<bool> {
         match self.object.get(key) {
-            None | Some(Value::Null) => false,
-            Some(Value::Bool(b)) => *b,
+            None | Some(Value::Null) => None,
+            Some(Value::Bool(b)) => Some(*b),
             Some(other) => {
                 self.wrong(key, other, "true or false");
-                false
+                None
             }
         }
     }

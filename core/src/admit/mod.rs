@@ -227,6 +227,19 @@ impl Admission {
         self.waiting = self.waiting.saturating_sub(1);
     }
 
+    /// A permit for a run of an earlier life of the daemon, which passed the gates then: it counts in breadth, and not in
+    /// total or rate (S10.3). There may be more of them than a breadth that was lowered meanwhile allows.
+    pub(crate) fn permit_again(&mut self) -> Permit {
+        self.out += 1;
+        Permit(())
+    }
+
+    /// A place for one that waited then.
+    pub(crate) fn place_again(&mut self) -> Place {
+        self.waiting += 1;
+        Place(())
+    }
+
     /// Makes what is counted out anew, for the runs of a checkpoint that were written without theirs.
     ///
     /// # Errors

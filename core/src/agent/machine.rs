@@ -152,6 +152,8 @@ impl Thought {
 struct Turn {
     /// The message that began it; the instruction is 1.
     id: u64,
+    /// Its number in the transcript.
+    written: u64,
     /// Its place among the turns, from 1.
     number: u32,
     over: bool,
@@ -179,6 +181,7 @@ impl Turn {
     fn new(id: u64, number: u32) -> Turn {
         Turn {
             id,
+            written: id,
             number,
             over: false,
             last_text: None,
@@ -206,6 +209,7 @@ impl Loop {
         let mut remarks: Vec<Output> = problems.iter().map(log::unreadable_grant).collect();
         remarks.extend(catalogue.unmatched(&grant).into_iter().map(log::unmatched_grant));
         remarks.push(log::tools(&catalogue));
+        let asked = spec.transcript.as_ref().map_or(1, |transcript| transcript.turn);
         let warm = match spec.mode {
             Mode::Warm => true,
             Mode::Sync | Mode::Async | Mode::Detached => false,
@@ -222,7 +226,7 @@ impl Loop {
             repeats: spec.limits.repeats,
             result_bytes: usize::try_from(spec.limits.tool_result_bytes).unwrap_or(usize::MAX),
             evidence: LoopEvidence::default(),
-            turn: Turn::new(1, 1),
+            turn: Turn { written: asked, ..Turn::new(1, 1) },
             messages: VecDeque::new(),
             steers: VecDeque::new(),
             // The instruction of a warm child is its first message.
@@ -235,7 +239,7 @@ impl Loop {
             changed: None,
             remarks,
             records: spec.transcript.is_some(),
-            opening: recording::opening(spec),
+            opening: recording::opening(spec, asked),
             taken_up: TakenUp::default(),
         }
     }

@@ -48,9 +48,8 @@ impl Run {
 
     /// A run with the past that these lines tell.
     fn with_past(spec: &Spawn, items: &[Item]) -> Run {
-        let begins = spec.transcript.as_ref().expect("a transcript").begins;
-        let machine =
-            Loop::new(spec, tools(), Vec::new(), None, Instant::ZERO).taking_up(past_of(items), begins);
+        let past = Past { run: Some(spec.run_id), ..past_of(items) };
+        let machine = Loop::new(spec, tools(), Vec::new(), None, Instant::ZERO).taking_up(past, spec);
         let mut run = Run { machine, now: Instant::ZERO, outputs: Vec::new() };
         run.input(Input::Start);
         run
@@ -296,6 +295,7 @@ fn recorded(spec: Spawn, begins: Begins) -> Spawn {
         tool_call_id: None,
         parent: None,
         session: spec.run_id,
+        turn: 1,
         begins,
     };
     Spawn { transcript: Some(transcript), ..spec }

@@ -5,6 +5,7 @@ use super::window::{Per, Window};
 use super::{Budget, OnExhausted};
 use crate::id::NodeId;
 use crate::money::Usd;
+use crate::store::LedgerRow;
 use crate::time::Wall;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -129,6 +130,29 @@ impl Ledger {
     pub fn open(&mut self, node: NodeId, above: Option<NodeId>, caps: Caps) {
         let (used, reserved) = (Amount::default(), Amount::default());
         self.runs.insert(node, Run { above, caps, used, reserved, call: None, cut: None });
+    }
+
+    /// What a run used in an earlier life of the daemon counts towards its caps and those above it.
+    pub fn used_before(&mut self, node: NodeId, used: Amount) {
+        if let Some(run) = self.runs.get_mut(&node) {
+            run.used = used;
+        }
+    }
+
+    /// What was used, for the next life of the daemon. What calls in flight may cost counts as spent: should the daemon
+    /// die, nobody can say any more what they did cost.
+    pub fn row(&self) -> LedgerRow {
+        let windows = self.windows.iter().map(|window| window.row(self.reserved));
+        LedgerRow { lifetime: self.lifetime.plus(self.reserved), windows: windows.collect() }
+    }
+
+    /// What was used in an earlier life counts. Windows that are over, or configured no more, begin anew.
+    pub fn go_on(&mut self, row: &LedgerRow, now: Wall) {
+        self.lifetime = row.lifetime;
+        for window in &mut self.windows {
+            let kept = row.windows.iter().find(|kept| kept.per == window.per);
+            kept.into_iter().for_each(|kept| window.go_on(kept, now));
+        }
     }
 
     /// A run's turn begins: its caps count from here (S6.3).

@@ -1,6 +1,7 @@
 //! An account that begins anew each minute, hour or day by the wall clock.
 
 use super::amount::{Amount, Caps};
+use crate::store::WindowRow;
 use crate::time::Wall;
 use serde::{Deserialize, Serialize};
 
@@ -61,6 +62,18 @@ impl Window {
         if start > self.begun {
             (self.begun, self.used) = (start, Amount::default());
         }
+    }
+
+    /// What was used in it, with what may yet be.
+    pub(super) fn row(&self, reserved: Amount) -> WindowRow {
+        WindowRow { per: self.per, begun: self.begun, used: self.used.plus(reserved) }
+    }
+
+    /// Goes on with what an earlier life of the daemon used, if the window is still open. A wall clock that was set back
+    /// meanwhile opens it no second time.
+    pub(super) fn go_on(&mut self, row: &WindowRow, now: Wall) {
+        (self.begun, self.used) = (row.begun, row.used);
+        self.turn(now);
     }
 
     pub(super) fn used(&self) -> Amount {

@@ -146,12 +146,14 @@ impl Plan {
     }
 
     /// A run has ended: the items bound to it are done, or blocked with `cause`. What was called done or skipped
-    /// stays so.
-    pub fn settle(&mut self, handle: Handle, cause: Option<&str>) {
+    /// stays so. Whether anything is bound to it.
+    pub fn settle(&mut self, handle: Handle, cause: Option<&str>) -> bool {
+        let mut bound = false;
         for item in self.items.iter_mut().filter(|i| i.bind == Some(handle)) {
             if matches!(item.status, ItemStatus::Done | ItemStatus::Skipped) {
                 continue;
             }
+            bound = true;
             match cause {
                 None => item.status = ItemStatus::Done,
                 Some(cause) => {
@@ -160,6 +162,7 @@ impl Plan {
                 }
             }
         }
+        bound
     }
 }
 

@@ -37,6 +37,8 @@ pub enum Status {
     Deadline,
     /// Spinning.
     LoopDetected,
+    /// Detached, and running when its daemon died.
+    Crashed,
 }
 
 impl Status {
@@ -52,7 +54,28 @@ impl Status {
             | Status::ExhaustedSteps
             | Status::ExhaustedTokens
             | Status::Deadline
-            | Status::LoopDetected => true,
+            | Status::LoopDetected
+            | Status::Crashed => true,
+        }
+    }
+
+    /// Whether nothing changes it any more in any daemon's life: no start takes it up.
+    pub const fn has_ended(self) -> bool {
+        match self {
+            Status::Parked => false,
+            Status::Held
+            | Status::Spawned
+            | Status::Running
+            | Status::Retiring
+            | Status::Completed
+            | Status::Failed
+            | Status::Cancelled
+            | Status::Refused
+            | Status::ExhaustedSteps
+            | Status::ExhaustedTokens
+            | Status::Deadline
+            | Status::LoopDetected
+            | Status::Crashed => self.is_terminal(),
         }
     }
 
@@ -72,6 +95,7 @@ impl Status {
             Status::ExhaustedTokens => "exhausted_tokens",
             Status::Deadline => "deadline",
             Status::LoopDetected => "loop_detected",
+            Status::Crashed => "crashed",
         }
     }
 }
@@ -104,6 +128,21 @@ impl Tokens {
         self.estimated |= other.estimated;
         self.usd = self.usd.plus(other.usd);
         self.unpriced |= other.unpriced;
+    }
+}
+
+impl Tokens {
+    /// Each part as it is here or in `other`, whichever is more.
+    #[must_use]
+    pub fn at_least(&self, other: &Tokens) -> Tokens {
+        Tokens {
+            input: self.input.max(other.input),
+            output: self.output.max(other.output),
+            cached: self.cached.max(other.cached),
+            estimated: self.estimated | other.estimated,
+            usd: self.usd.max(other.usd),
+            unpriced: self.unpriced | other.unpriced,
+        }
     }
 }
 

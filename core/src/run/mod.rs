@@ -13,13 +13,16 @@ pub mod warm;
 
 use crate::action::Walls;
 use crate::admit::{Permit, Place};
+use crate::budget::Caps;
 use crate::bytes::Json;
 use crate::config::Priority;
 use crate::id::NodeId;
 use crate::money::Price;
 use crate::policy::grant::Grant;
 use crate::record::{Evidence, Record, ResultObject, Status, Tokens, UsageSum};
+use crate::store::{RunRow, Work};
 use crate::time::{Duration, Instant};
+use crate::transcript::Location;
 use crate::wire::Down;
 use crate::wire::message::{BudgetRequest, FailKind, LoopEvidence, Spawn, WaitingOn};
 use channel::Channel;
@@ -28,7 +31,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use stderr::Stderr;
-use warm::Warm;
+use warm::{FIRST_TURN, Warm};
 
 /// One run, in one process life.
 #[derive(Debug, Serialize, Deserialize)]
@@ -56,6 +59,8 @@ pub struct Run {
     pub grant: Grant,
     /// The supervisor's tools it was offered.
     pub offered: BTreeSet<String>,
+    /// It may delegate onward.
+    pub delegates: bool,
     /// The right to be live; given back when the process is gone.
     #[serde(skip)]
     pub permit: Option<Permit>,
@@ -119,6 +124,24 @@ pub struct Run {
     pub admitted: Instant,
     /// When its outcome was decided.
     pub decided: Option<Instant>,
+    /// What earlier attempts came to; of a run that ended in an earlier life of the daemon, all there is.
+    pub before: Evidence,
+    /// How often a start took it up since it last got anywhere.
+    pub restarts: u32,
+    /// It was killed with all that it delegated.
+    pub takes_below: bool,
+    /// A restart takes it up.
+    pub durable: bool,
+    /// Its transcript is gone on with, where there is one.
+    pub resume: bool,
+    /// Where it writes what it says and does.
+    pub transcript: Option<Location>,
+    /// Caps on what it and all below it may use.
+    pub caps: Caps,
+    /// Messages that have changed since they were last saved.
+    pub unkept: BTreeSet<u64>,
+    /// It has changed while it could not be saved.
+    pub changed: bool,
 }
 
 /// What the record says about the end.
@@ -214,6 +237,63 @@ pub struct Waiter {
 }
 
 impl Run {
+    /// A run without a process and without anything to give one.
+    pub fn resting(record: Record, now: Instant) -> Run {
+        Run {
+            record,
+            parent: None,
+            children: Vec::new(),
+            payload: None,
+            trace_id: String::new(),
+            span_id: String::new(),
+            walls: Walls::default(),
+            deadline: Duration::ZERO,
+            servers: Vec::new(),
+            grant: Grant::NOTHING,
+            offered: BTreeSet::new(),
+            delegates: false,
+            permit: None,
+            place: None,
+            priority: Priority::Normal,
+            model: String::new(),
+            endpoints: Vec::new(),
+            price: None,
+            asks: false,
+            asking: None,
+            last_ask: 0,
+            title: String::new(),
+            warm: None,
+            last_text: FIRST_TURN,
+            steers: BTreeSet::new(),
+            early: Vec::new(),
+            paused: false,
+            process: Process::Gone,
+            channel: Channel::new(),
+            stderr: Stderr::default(),
+            outcome: Outcome::Open,
+            counted: LoopEvidence::default(),
+            fault: None,
+            subtree: Tokens::default(),
+            in_flight: None,
+            charged_ahead: 0,
+            waiting: None,
+            requests: BTreeMap::new(),
+            last_request: 0,
+            waiters: Vec::new(),
+            admitted: now,
+            decided: None,
+            before: Evidence::default(),
+            restarts: 0,
+            takes_below: false,
+            durable: true,
+            resume: true,
+            transcript: None,
+            caps: Caps::default(),
+            unkept: BTreeSet::new(),
+            changed: false,
+        }
+    }
+
     /// The one result object (S6.1), as things stand.
     pub fn object(&self) -> ResultObject {
         ResultObject {
@@ -263,13 +343,54 @@ impl Run {
     fn evidence(&self) -> Evidence {
         // Measured: the record's own times are the wall clock's, which anybody may set meanwhile.
         let took = self.decided.map_or(Duration::ZERO, |at| at.since(self.admitted));
+        let children = u32::try_from(self.children.len()).unwrap_or(u32::MAX);
+        let (before, took) = (&self.before, u64::try_from(took.as_millis()).unwrap_or(u64::MAX));
         Evidence {
-            model_calls: self.counted.model_calls,
-            tool_calls: self.counted.tool_calls,
-            tool_errors: self.counted.tool_errors,
-            children: u32::try_from(self.children.len()).unwrap_or(u32::MAX),
-            duration_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+            model_calls: before.model_calls.saturating_add(self.counted.model_calls),
+            tool_calls: before.tool_calls.saturating_add(self.counted.tool_calls),
+            tool_errors: before.tool_errors.saturating_add(self.counted.tool_errors),
+            // Those of earlier attempts are in the table again, but for those that are forgotten.
+            children: before.children.max(children),
+            duration_ms: before.duration_ms.saturating_add(took),
         }
+    }
+
+    /// What is kept of it, as things stand.
+    pub fn row(&self) -> RunRow {
+        RunRow {
+            record: self.record.clone(),
+            subtree: self.subtree,
+            evidence: self.evidence(),
+            restarts: self.restarts,
+            takes_below: self.takes_below,
+            turns: self.warm.as_ref().map(Warm::turns),
+            last_text: self.last_text,
+            title: self.title.clone(),
+        }
+    }
+
+    /// What it takes to begin it again, as long as it was not handed its payload.
+    pub fn work(&self) -> Option<Work> {
+        let payload = self.payload.as_ref()?;
+        Some(Work {
+            run_id: self.record.run_id,
+            instruction: payload.instruction.clone(),
+            context: payload.context.clone(),
+            output_contract: payload.output_contract.clone(),
+            output_schema: payload.output_schema.clone(),
+            servers: self.servers.clone(),
+            tools: payload.tools.clone(),
+            delegates: self.delegates,
+            model: self.model.clone(),
+            limits: payload.limits.clone(),
+            walls: self.walls,
+            priority: self.priority,
+            caps: self.caps,
+            trace: payload.trace.clone(),
+            durable: self.durable,
+            resume: self.resume,
+            transcript: self.transcript.clone(),
+        })
     }
 
     /// When it wants a tick: its process, or a record that must be saved again.

@@ -2,9 +2,9 @@
 //! what is legal there; the supervisor asks, this module answers what comes next.
 //!
 //! ```text
-//! Held → Recording → Spawning ⇄ Retrying
-//!                        ↓
-//!                      Alive → Sweeping → Draining → Reaping → Gone
+//! Held ─────┬→ Recording → Spawning ⇄ Retrying
+//! Restored ─┘                  ↓
+//!                            Alive → Sweeping → Draining → Reaping → Gone
 //! ```
 //!
 //! The order at the end is the whole point (S5.4): exit observed (the zombie pins the pid) → what it left is
@@ -24,6 +24,11 @@ pub enum Process {
     Held {
         /// That it waits is durable.
         stored: bool,
+    },
+    /// It is of an earlier life of the daemon and waits for its turn to begin again.
+    Restored {
+        /// When that is.
+        at: Instant,
     },
     /// The intent is being made durable; no process exists.
     Recording,
@@ -132,6 +137,7 @@ impl Process {
             Process::Sweeping(sweep) => sweep.since = now,
             Process::Draining { until, .. } => *until = now + limits::END_OF_FILE_WAIT,
             Process::Held { .. }
+            | Process::Restored { .. }
             | Process::Recording
             | Process::Spawning { .. }
             | Process::Retrying { .. }
@@ -144,6 +150,7 @@ impl Process {
     pub fn name(&self) -> &'static str {
         match self {
             Process::Held { .. } => "held",
+            Process::Restored { .. } => "restored",
             Process::Recording => "recording",
             Process::Spawning { .. } => "spawning",
             Process::Retrying { .. } => "retrying",
@@ -161,6 +168,7 @@ impl Process {
     pub fn has_ended(&self) -> bool {
         match self {
             Process::Held { .. }
+            | Process::Restored { .. }
             | Process::Recording
             | Process::Spawning { .. }
             | Process::Retrying { .. }
@@ -172,7 +180,7 @@ impl Process {
     /// When it wants a tick.
     pub fn due(&self, keys: &crate::config::Liveness) -> Option<Instant> {
         match self {
-            Process::Retrying { at, .. } => Some(*at),
+            Process::Retrying { at, .. } | Process::Restored { at } => Some(*at),
             Process::Alive(a) => {
                 let live = a.liveness.due(keys);
                 // Once a signal has been sent nobody is judged any more: the ladder ends it.

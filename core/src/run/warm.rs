@@ -4,6 +4,7 @@
 use crate::bytes::Json;
 use crate::limits;
 use crate::run::Ending;
+use crate::store::{Letter, Turns};
 use crate::time::{Duration, Instant};
 use crate::wire::message::Text;
 use serde::{Deserialize, Serialize};
@@ -15,8 +16,9 @@ pub const FIRST_TURN: u64 = 1;
 /// A warm run's side of its conversation.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Warm {
-    /// The message whose turn the child is in; `None` while it is idle.
-    in_hand: Option<u64>,
+    /// The message whose turn the child is in; `None` while it is idle. Its text is for another process that must take
+    /// the turn up; the instruction's is in the payload.
+    in_hand: Option<Text>,
     /// When the turn in hand began.
     since: Instant,
     waiting: VecDeque<Text>,
@@ -41,7 +43,7 @@ impl Warm {
     /// A run that begins with its instruction.
     pub fn begun(now: Instant) -> Warm {
         Warm {
-            in_hand: Some(FIRST_TURN),
+            in_hand: Some(Text { id: FIRST_TURN, text: String::new() }),
             since: now,
             waiting: VecDeque::new(),
             done: VecDeque::new(),
@@ -50,9 +52,43 @@ impl Warm {
         }
     }
 
+    /// A run of an earlier life of the daemon, which begins with its instruction again: what was in hand and what waited
+    /// come after that, in order. `last` is how its last turn ended, if one did.
+    pub fn again(turns: &Turns, letters: Vec<Letter>, last: Option<Ending>, now: Instant) -> Warm {
+        let mut warm = Warm { retiring: turns.retiring, last, ..Warm::begun(now) };
+        for letter in letters {
+            match letter {
+                Letter::Ended { id, object } => warm.done.push_back((id, object)),
+                Letter::Open(text) if text.id == FIRST_TURN => {}
+                Letter::Open(text) => warm.waiting.push_back(text),
+            }
+        }
+        warm
+    }
+
+    /// Where it is, for the store.
+    pub fn turns(&self) -> Turns {
+        Turns { in_hand: self.in_hand(), retiring: self.retiring }
+    }
+
+    /// A message as it is kept; `None` of one that nobody asks for any more.
+    pub fn letter(&self, id: u64) -> Option<Letter> {
+        if let Some((_, object)) = self.done.iter().find(|(done, _)| *done == id) {
+            return Some(Letter::Ended { id, object: object.clone() });
+        }
+        let open = self.in_hand.iter().chain(&self.waiting).find(|text| text.id == id);
+        open.map(|text| Letter::Open(text.clone()))
+    }
+
+    /// The messages of which something is kept.
+    pub fn letters(&self) -> impl Iterator<Item = u64> + '_ {
+        let open = self.in_hand.iter().chain(&self.waiting).map(|text| text.id);
+        self.done.iter().map(|(id, _)| *id).chain(open)
+    }
+
     /// The message whose turn is in hand.
     pub fn in_hand(&self) -> Option<u64> {
-        self.in_hand
+        self.in_hand.as_ref().map(|text| text.id)
     }
 
     /// How long the turn in hand has taken.
@@ -85,7 +121,7 @@ impl Warm {
             return None;
         }
         let next = self.waiting.pop_front()?;
-        self.in_hand = Some(next.id);
+        self.in_hand = Some(next.clone());
         self.since = now;
         Some(next)
     }
@@ -96,21 +132,24 @@ impl Warm {
         self.waiting.push_front(message);
     }
 
-    /// The turn in hand has ended.
-    pub fn ended(&mut self, ending: Ending, object: Json) {
-        let Some(id) = self.in_hand.take() else { return };
+    /// The turn in hand has ended; the message whose result is kept no longer, if there is one. A turn that was made
+    /// again after a restart changes nothing of what was told of it.
+    pub fn ended(&mut self, ending: Ending, object: Json) -> Option<u64> {
+        let id = self.in_hand.take()?.id;
+        if self.done.iter().any(|(done, _)| *done == id) {
+            return None;
+        }
         self.last = Some(ending);
         self.done.push_back((id, object));
-        while self.done.len() > limits::TURN_RESULTS {
-            self.done.pop_front();
-        }
+        let over = self.done.len() > limits::TURN_RESULTS;
+        over.then(|| self.done.pop_front()).flatten().map(|(id, _)| id)
     }
 
     /// What is known of a message.
     pub fn known(&self, id: u64) -> Known<'_> {
         if let Some((_, object)) = self.done.iter().find(|(done, _)| *done == id) {
             Known::Ended(object)
-        } else if self.in_hand == Some(id) || self.waiting.iter().any(|m| m.id == id) {
+        } else if self.in_hand() == Some(id) || self.waiting.iter().any(|m| m.id == id) {
             Known::Coming
         } else {
             Known::Not
@@ -134,7 +173,7 @@ impl Warm {
     }
 
     /// How many turns' results are known.
-    pub fn turns(&self) -> impl Iterator<Item = (u64, &Json)> {
+    pub fn results(&self) -> impl Iterator<Item = (u64, &Json)> {
         self.done.iter().map(|(id, object)| (*id, object))
     }
 }
@@ -194,6 +233,6 @@ mod tests {
         }
         assert_eq!(warm.known(1), Known::Not);
         assert!(matches!(warm.known(198), Known::Ended(_)));
-        assert_eq!(warm.turns().count(), limits::TURN_RESULTS);
+        assert_eq!(warm.results().count(), limits::TURN_RESULTS);
     }
 }

@@ -3,6 +3,7 @@
 
 use super::Core;
 use super::conversation::{Phase, Prompt};
+use super::keeping::Shelf;
 use crate::action::{Action, Actions};
 use crate::id::NodeId;
 use crate::record::{Evidence, ResultObject, Status, UsageSum};
@@ -51,6 +52,7 @@ impl Core {
         let prompt = Prompt { number: turn.prompt, text: turn.text.clone() };
         self.conversation.phase = Phase::Quiet;
         self.conversation.waiting.push_front(prompt);
+        self.mark(Shelf::Conversation);
         true
     }
 
@@ -81,6 +83,7 @@ impl Core {
             (value, _) => value.to_string(),
         };
         self.conversation.remember(&turn.text, answered);
+        self.mark(Shelf::Conversation);
         out.push(Action::Deliver { prompt: turn.prompt, result: Box::new(result), fault });
         if !self.config.one_shot {
             self.conversation.phase = Phase::Quiet;
@@ -88,14 +91,21 @@ impl Core {
         }
         let until = self.now.mono + self.config.drain_timeout;
         self.conversation.phase = Phase::Over { until, stopped: false };
-        for warm in self.busy_with(|run| run.record.mode == Mode::Warm) {
-            self.stop(warm, Push::Ask, out);
+        self.stop_warm_when_over(out);
+    }
+
+    /// A warm run never ends by itself, and nobody is there any more to end it.
+    pub(super) fn stop_warm_when_over(&mut self, out: &mut Actions) {
+        if self.conversation.is_over() {
+            for warm in self.busy_with(|run| run.record.mode == Mode::Warm) {
+                self.stop(warm, Push::Ask, out);
+            }
         }
     }
 
     /// Answers a prompt that never became a turn.
     pub(super) fn answer_unbegun(&mut self, prompt: u64, status: Status, why: String, out: &mut Actions) {
-        let (run_id, _) = self.mint_names(None);
+        let (run_id, _) = self.mint_names(None, None);
         let result = ResultObject {
             handle: None,
             run_id,

@@ -196,6 +196,8 @@ fn run_schema() -> Value {
             "priority": { "type": "string", "enum": ["low", "normal", "high"] },
             "delegate": { "type": "boolean", "description": "it may delegate onward, while depth allows" },
             "plan_item": { "type": "integer", "minimum": 1, "description": "the plan's item that it works on" },
+            "durable": { "type": "boolean", "description": "false: it is gone when the daemon restarts; else it is taken up again" },
+            "resume": { "type": "boolean", "description": "false: a restart begins it anew, whatever it had done" },
         }),
         &["instruction"],
     )

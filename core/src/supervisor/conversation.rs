@@ -6,6 +6,7 @@
 //! (S14.1), and tells a new worker what was said before.
 
 use super::Core;
+use super::keeping::Shelf;
 use crate::action::Actions;
 use crate::id::NodeId;
 use crate::limits;
@@ -16,6 +17,7 @@ use crate::run::Ending;
 use crate::run::ladder::Push;
 use crate::run::warm::FIRST_TURN;
 use crate::time::Instant;
+use crate::transcript::Location;
 use crate::wire::message::{Cancel, ContextMessage, ContextRole, Down, Mode};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
@@ -44,6 +46,8 @@ pub(super) struct Conversation {
     pub(super) past: Vec<ContextMessage>,
     /// What workers that are forgotten by now have used.
     pub(super) spent: UsageSum,
+    /// Where its workers write.
+    pub(super) session: Option<Location>,
 }
 
 /// Where it is.
@@ -70,6 +74,8 @@ pub(super) struct Turn {
     pub(super) worker: NodeId,
     /// Its number at the worker.
     pub(super) message: u64,
+    /// Its number in the transcript.
+    pub(super) written: u64,
     /// When it began, and what its worker had used until then.
     pub(super) since: Instant,
     pub(super) used_before: u64,
@@ -97,6 +103,7 @@ impl Conversation {
             told: BTreeMap::new(),
             past: Vec::new(),
             spent: UsageSum::default(),
+            session: None,
         }
     }
 
@@ -170,6 +177,7 @@ impl Core {
             return;
         }
         conversation.waiting.push_back(Prompt { number, text });
+        self.mark(Shelf::Conversation);
         self.next_turn(out);
     }
 
@@ -187,6 +195,7 @@ impl Core {
                 conversation.waiting.push_back(prompt);
             }
         }
+        self.mark(Shelf::Conversation);
         self.next_turn(out);
     }
 
@@ -196,6 +205,7 @@ impl Core {
             return;
         }
         let Some(prompt) = self.conversation.waiting.pop_front() else { return };
+        self.mark(Shelf::Conversation);
         self.conversation.idle_until = None;
         let warm = self.conversation.worker.and_then(|worker| self.ask_again(worker, &prompt.text, out));
         let is_new = warm.is_none();
@@ -207,6 +217,7 @@ impl Core {
             text: prompt.text,
             worker,
             message,
+            written: message,
             since: self.now.mono,
             used_before,
             cancel_until: None,
@@ -226,6 +237,7 @@ impl Core {
         let waits = self.conversation.waiting.iter().position(|p| p.number == prompt);
         if let Some(at) = waits {
             self.conversation.waiting.remove(at);
+            self.mark(Shelf::Conversation);
             self.answer_unbegun(prompt, Status::Cancelled, why, out);
             return;
         }
@@ -252,6 +264,7 @@ impl Core {
 
     /// A drain begins: prompts that wait get no turn, and a worker without a turn ends.
     pub(super) fn end_conversation(&mut self, out: &mut Actions) {
+        self.mark(Shelf::Conversation);
         for prompt in std::mem::take(&mut self.conversation.waiting) {
             if prompt.number != NOTE {
                 self.answer_unbegun(prompt.number, Status::Cancelled, STOPPING.to_owned(), out);

@@ -1,10 +1,12 @@
 //! The drain, and the end of the daemon: nothing is left, every outcome final and every process gone.
 
 use super::conversation::Phase;
+use super::keeping::Shelf;
 use super::{Core, daemon_note, ms};
 use crate::action::{Action, Actions, Costliest};
 use crate::event::SupervisorSignal;
 use crate::id::NodeId;
+use crate::limits;
 use crate::machine::Deadline;
 use crate::note::Level;
 use crate::record::{Status, UsageSum};
@@ -55,9 +57,12 @@ impl Core {
                 .into(),
         );
         self.end_conversation(out);
-        // A warm run never ends by itself, and what waits for a permit will not get one any more.
+        // A warm run never ends by itself, and what waits for a permit or its turn will not get one any more.
         let subagent = |run: &Run| run.record.role == Role::Subagent;
-        let warm = |run: &Run| run.record.mode == Mode::Warm || matches!(run.process, Process::Held { .. });
+        let warm = |run: &Run| {
+            run.record.mode == Mode::Warm
+                || matches!(run.process, Process::Held { .. } | Process::Restored { .. })
+        };
         for node in self.busy_with(|run| subagent(run) && warm(run)) {
             self.stop(node, Push::Ask, out);
         }
@@ -65,22 +70,30 @@ impl Core {
 
     /// What is due of a drain.
     pub(super) fn tick_drain(&mut self, out: &mut Actions) {
-        if self.drain.is_some_and(|d| !d.forced && d.until <= self.now.mono) {
+        let now = self.now.mono;
+        if self.drain.is_some_and(|d| !d.forced && d.until <= now) {
             self.force_drain(out);
+        }
+        if self.saves_until().is_some_and(|until| until <= now) {
+            self.give_up_saving(out);
         }
     }
 
     /// When a drain's time is up.
     pub(super) fn drain_due(&self) -> Option<Deadline> {
-        self.drain.filter(|d| !d.forced).map(|d| Deadline { at: d.until, why: "the drain" })
+        let drain = self.drain.filter(|d| !d.forced).map(|d| Deadline { at: d.until, why: "the drain" });
+        let saves = self.saves_until().map(|at| Deadline { at, why: "the last saves" });
+        [drain, saves].into_iter().flatten().min_by_key(|d| d.at)
     }
 
     /// Time is up, or a second signal came: the rest is killed.
     fn force_drain(&mut self, out: &mut Actions) {
+        let now = self.now.mono;
         let Some(drain) = &mut self.drain else { return };
         if std::mem::replace(&mut drain.forced, true) {
             return;
         }
+        drain.until = drain.until.min(now);
         let all = self.busy_with(|_| true);
         out.push(daemon_note(Level::Warn, "drain.forced").with("live", all.len()).into());
         for node in all {
@@ -106,6 +119,25 @@ impl Core {
         self.push_ladder(node, push, out);
     }
 
+    /// Whether all that is left is to be saved, and when that is given up: a daemon that is asked to end does, whatever
+    /// its disk does (S9.6).
+    fn saves_until(&self) -> Option<Instant> {
+        let drain = self.drain?;
+        let gone = |run: &Run| run.outcome.is_decided() && matches!(run.process, Process::Gone);
+        let only_saves = self.busy.iter().all(|node| self.runs.get(node).is_some_and(gone));
+        only_saves.then_some(drain.until + limits::LAST_SAVES)
+    }
+
+    /// What could not be saved in time is told all the same; the next start finds what was durable before.
+    fn give_up_saving(&mut self, out: &mut Actions) {
+        let unsaved = self.busy_with(|_| true);
+        let note = daemon_note(Level::Warn, "store.gave_up").with("unsaved", unsaved.len());
+        out.push(note.into());
+        for node in unsaved {
+            self.ending_told(node, out);
+        }
+    }
+
     /// Runs that are not over yet, of which `which` holds.
     pub(super) fn busy_with(&self, which: impl Fn(&Run) -> bool) -> Vec<NodeId> {
         self.busy.iter().filter(|n| self.runs.get(n).is_some_and(&which)).copied().collect()
@@ -114,7 +146,9 @@ impl Core {
     /// The last action ever, once everything has come to rest.
     pub(super) fn exit_if_done(&mut self, out: &mut Actions) {
         let over = self.config.one_shot && self.conversation.was_asked();
-        if !self.busy.is_empty() || !(over || self.drain.is_some()) {
+        let given_up = self.saves_until().is_some_and(|until| until <= self.now.mono);
+        let saved = self.keeping.is_done() || given_up;
+        if !self.busy.is_empty() || !saved || !(over || self.drain.is_some()) {
             return;
         }
         if let Some(drain) = self.drain {
@@ -154,6 +188,7 @@ impl Core {
         if run.record.role == Role::Worker {
             self.conversation.spent.own.add(&run.record.usage);
             self.conversation.spent.subtree.add(&run.subtree);
+            self.mark(Shelf::Conversation);
         }
         self.costliest = as_costliest(run).into_iter().chain(self.costliest).max_by_key(weight);
     }

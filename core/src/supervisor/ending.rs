@@ -1,8 +1,10 @@
 //! How a run ends: decided once, made durable, then told; and what ends with it.
 
-use super::{Core, Write, ms};
+use super::keeping::Purpose;
+use super::{Core, ms};
 use crate::action::{Action, Actions, ChildSignal};
 use crate::bytes::Json;
+use crate::config::Commit;
 use crate::id::NodeId;
 use crate::limits;
 use crate::note::Level;
@@ -28,10 +30,17 @@ impl Core {
             return;
         }
         self.charge_in_flight(node);
+        let keeps = self.config.store.keeps;
         let Some(run) = self.run(node) else { return };
+        // The next start takes a parked run up, with its last turn's result and the messages that wait for it.
+        let kept = ending.status == Status::Parked && keeps;
         run.record.status = ending.status;
-        run.record.result = ending.result;
-        run.record.partial = ending.partial;
+        if kept {
+            run.restarts = 0;
+        } else {
+            run.record.result = ending.result;
+            run.record.partial = ending.partial;
+        }
         run.record.error = ending.error;
         run.record.ended = Some(wall);
         run.outcome = Outcome::Saving { wait: limits::STORE_RETRY.0 };
@@ -39,14 +48,48 @@ impl Core {
         run.waiting = None;
         run.steers.clear();
         run.early.clear();
-        let unread = run.warm.as_mut().map(Warm::drop_waiting).unwrap_or_default();
+        let unread = match &mut run.warm {
+            Some(warm) if !kept => warm.drop_waiting(),
+            Some(_) | None => Vec::new(),
+        };
+        self.unkept_all(node, &unread);
         match self.is_worker(node) {
             true => self.worker_left_unread(node, &unread),
             false => self.note_dropped(node, &unread, out),
         }
-        self.persist(node, Write::Ending, out);
+        self.persist(node, Purpose::Ending, out);
+        if self.config.store.commit == Commit::Relaxed && !self.is_kill(node) && !self.is_unrecorded(node) {
+            self.keeping.to_tell.push(node);
+        }
         self.note_ending(node, out);
         self.drop_requests(node, out);
+    }
+
+    /// Messages that never get a turn, and one whose turn was cut off.
+    fn unkept_all(&mut self, node: NodeId, unread: &[u64]) {
+        if let Some(run) = self.run(node).filter(|run| run.record.status.has_ended()) {
+            run.unkept.extend(unread.iter().copied());
+            let in_hand = run.warm.as_ref().and_then(Warm::in_hand);
+            run.unkept.extend(in_hand);
+        }
+    }
+
+    /// Whoever killed it hears so no sooner than it is durable, for nothing may revive it then (S9.4).
+    fn is_kill(&self, node: NodeId) -> bool {
+        self.runs.get(&node).is_some_and(|run| run.record.status == Status::Cancelled)
+    }
+
+    /// Nothing of it is durable yet: there may never be such a run.
+    fn is_unrecorded(&self, node: NodeId) -> bool {
+        let begins = |run: &Run| matches!(run.process, Process::Recording | Process::Held { stored: false });
+        self.runs.get(&node).is_some_and(begins)
+    }
+
+    /// Tells the ends that wait for no store.
+    pub(super) fn tell_unwaited(&mut self, out: &mut Actions) {
+        while let Some(node) = self.keeping.to_tell.pop() {
+            self.ending_told(node, out);
+        }
     }
 
     fn note_ending(&self, node: NodeId, out: &mut Actions) {
@@ -135,7 +178,7 @@ impl Core {
             alive.ladder.push(push, now, &keys);
             self.climb(node, out);
         } else if let Some(run) = self.run(node)
-            && let Process::Retrying { .. } | Process::Held { .. } = run.process
+            && let Process::Retrying { .. } | Process::Held { .. } | Process::Restored { .. } = run.process
         {
             // Nobody will want the fork or the permit that is being waited for.
             self.never_made(node, out);
@@ -175,61 +218,19 @@ impl Core {
         );
     }
 
-    /// A save is durable.
-    pub(super) fn stored(&mut self, seq: u64, out: &mut Actions) {
-        match self.writes.remove(&seq) {
-            Some((node, Write::Intent | Write::Promotion)) => self.intent_stored(node, out),
-            Some((node, Write::Held)) => self.held_stored(node, out),
-            Some((node, Write::Ending)) => self.ending_told(node, out),
-            Some((_, Write::Progress)) | None => {}
-        }
-    }
-
-    /// A save failed. An intent that cannot be saved starts nothing; an ending is kept and tried again as
-    /// long as the store says that this can help.
-    pub(super) fn store_failed(&mut self, seq: u64, error: &str, retryable: bool, out: &mut Actions) {
-        let now = self.now.mono;
-        let Some((node, write)) = self.writes.remove(&seq) else { return };
-        match write {
-            Write::Intent | Write::Held => self.intent_failed(node, error, out),
-            Write::Promotion => self.promotion_failed(node, error, out),
-            Write::Progress => {
-                // The next save, at the latest the ending's, holds all of it.
-                let note = self.note(node, Level::Warn, "store.failed").with("error", error);
-                out.push(note.with("retryable", retryable).into());
-            }
-            Write::Ending => {
-                let note = self.note(node, Level::Warn, "store.failed").with("error", error);
-                out.push(note.with("retryable", retryable).into());
-                if !retryable {
-                    // It will never be durable: holding the answer back any longer helps nobody.
-                    self.ending_told(node, out);
-                    return;
-                }
-                let Some(run) = self.run(node) else { return };
-                let (first, longest) = limits::STORE_RETRY;
-                let wait = match run.outcome {
-                    Outcome::Saving { wait } => wait,
-                    Outcome::Open | Outcome::Unsaved { .. } | Outcome::Final(_) => first,
-                };
-                run.outcome = Outcome::Unsaved { at: now + wait, wait: (wait * 2).min(longest) };
-            }
-        }
-    }
-
     /// An ending that could not be saved is due again.
     pub(super) fn save_again(&mut self, node: NodeId, out: &mut Actions) {
         let Some(run) = self.run(node) else { return };
         if let Outcome::Unsaved { wait, .. } = run.outcome {
             run.outcome = Outcome::Saving { wait };
-            self.persist(node, Write::Ending, out);
+            self.persist(node, Purpose::Ending, out);
         }
     }
 
     /// The outcome is final: whoever waits is told, once, with the same bytes.
-    fn ending_told(&mut self, node: NodeId, out: &mut Actions) {
+    pub(super) fn ending_told(&mut self, node: NodeId, out: &mut Actions) {
         let Some(run) = self.run(node) else { return };
-        if !matches!(run.outcome, Outcome::Saving { .. }) {
+        if !matches!(run.outcome, Outcome::Saving { .. } | Outcome::Unsaved { .. }) {
             return;
         }
         let object = run.object();

@@ -62,6 +62,7 @@ impl Core {
             Process::Sweeping(sweep) => (sweep.exit, now >= sweep.since + limits::END_OF_FILE_WAIT),
             Process::Draining { exit, until } => (*exit, now >= *until),
             Process::Held { .. }
+            | Process::Restored { .. }
             | Process::Recording
             | Process::Spawning { .. }
             | Process::Retrying { .. }
@@ -141,6 +142,7 @@ impl Core {
                 let tries = *tries;
                 self.fork_again(node, tries, out);
             }
+            Process::Restored { at } if *at <= now => self.begin_again(node, out),
             Process::Alive(_) => {
                 self.climb(node, out);
                 self.judge(node, out);
@@ -155,6 +157,7 @@ impl Core {
             }
             Process::Draining { .. } => self.output_ended(node, out),
             Process::Held { .. }
+            | Process::Restored { .. }
             | Process::Recording
             | Process::Spawning { .. }
             | Process::Retrying { .. }

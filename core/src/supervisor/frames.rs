@@ -1,5 +1,6 @@
 //! What a child says, and what it grumbles on stderr.
 
+use super::keeping::Shelf;
 use super::{Core, ms};
 use crate::action::{Action, Actions};
 use crate::distill::{distill, undistilled};
@@ -159,11 +160,14 @@ impl Core {
         if let Some(run) = self.run(node) {
             run.record.usage.add(tokens);
         }
+        self.mark(Shelf::Ledger);
         // A subtree equals the sum of everything below it, so what one uses is added all the way up.
         let mut at = Some(node);
         while let Some(run) = at.and_then(|n| self.run(n)) {
             run.subtree.add(tokens);
             at = run.parent;
+            let of = run.record.node;
+            self.mark_progress(of);
         }
     }
 

@@ -4,11 +4,12 @@
 use super::Core;
 use crate::action::{Action, Actions, ChildSignal};
 use crate::bytes::{Bytes, Json};
-use crate::config::{Config, Rate, SubagentLimits};
+use crate::config::{Config, Rate, Store, SubagentLimits};
 use crate::event::{Event, Exit, SupervisorSignal};
 use crate::id::NodeId;
 use crate::machine::Machine;
 use crate::note::{Level, names};
+use crate::store::record_in;
 use crate::time::{Duration, Instant, Now, Wall};
 use crate::wire::fuzzing::up_message;
 use crate::wire::message::{Ack, Dialect, Model, Ready, RunLimits, ToolRequest, Turn, VERSION};
@@ -121,8 +122,8 @@ impl Desk {
                 self.children.remove(&node);
                 Some(Event::Reaped { node })
             }
-            Action::Persist { seq, record } => {
-                self.reached.insert(record.status.name());
+            Action::Persist { seq, writes, .. } => {
+                self.reached.extend(record_in(&writes).map(|record| record.status.name()));
                 self.answer(Event::Stored { seq })
             }
             Action::Note(note) => {
@@ -294,6 +295,7 @@ fn config(shape: u8) -> Config {
     let dialect = Dialect::Mock(Bytes::from(b"{}".as_slice()));
     Config {
         one_shot: shape & 2 != 0,
+        store: Store { keeps: shape & 64 != 0, ..Store::default() },
         worker_idle: Duration::from_secs(5),
         wake_on_results: shape & 4 != 0,
         run: RunLimits { deadline_ms: 60_000, ..RunLimits::default() },

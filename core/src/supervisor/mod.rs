@@ -4,6 +4,7 @@
 //! | file | what it decides |
 //! |---|---|
 //! | `spawn` | from an admitted call or a prompt to a process |
+//! | `gear` | what a run's process is given |
 //! | `frames` | what a child says |
 //! | `queue` | who waits for a permit |
 //! | `warm` | messages to warm runs, their turns, their retirement |
@@ -12,6 +13,8 @@
 //! | `tools` | the calls of the supervisor's own tools |
 //! | `host_tools` | the calls of the embedding program's tools |
 //! | `operator` | who calls without being a run |
+//! | `keeping` | what is made durable, and when |
+//! | `restore` | what a start takes up of an earlier life |
 //! | `ending` | how a run ends, who is told, what ends with it |
 //! | `exit` | from the observed exit to the free pid |
 //! | `throttling` | what one child learns of a provider's limit reaches the others |
@@ -35,12 +38,15 @@ mod exit;
 mod frames;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
+mod gear;
 mod handover;
 mod host_tools;
+mod keeping;
 mod models;
 mod notes;
 mod operator;
 mod queue;
+mod restore;
 mod spawn;
 mod throttling;
 mod timers;
@@ -48,6 +54,7 @@ mod tools;
 mod view;
 mod warm;
 mod worker;
+mod writing;
 
 use crate::action::Costliest;
 use crate::action::{Action, Actions};
@@ -62,6 +69,7 @@ use crate::note::{Level, Note};
 use crate::plan::Plan;
 use crate::rng::Rng;
 use crate::run::Run;
+use crate::run::warm::Warm;
 use crate::snapshot::Snapshot;
 use crate::throttle::Throttles;
 use crate::time::{Instant, Now};
@@ -69,6 +77,7 @@ use budget::BudgetQueue;
 pub use checkpoint::CheckpointError;
 use conversation::Conversation;
 use drain::Drain;
+use keeping::Keeping;
 use operator::Operator;
 use queue::Queue;
 use serde::{Deserialize, Serialize};
@@ -90,9 +99,7 @@ pub struct Core {
     busy: BTreeSet<NodeId>,
     last_node: u64,
     last_handle: u64,
-    last_seq: u64,
-    /// Saves that are out, by number: whose, and what for.
-    writes: BTreeMap<u64, (NodeId, Write)>,
+    keeping: Keeping,
     admission: Admission,
     ledger: Ledger,
     budget: BudgetQueue,
@@ -121,21 +128,6 @@ pub struct Core {
     exited: bool,
 }
 
-/// What a save is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-enum Write {
-    /// Before a caller hears that its run waits.
-    Held,
-    /// Before the process is made.
-    Intent,
-    /// The same, of a run that waited and whose caller has its handle.
-    Promotion,
-    /// So that less is lost; nobody waits for it.
-    Progress,
-    /// Before anybody is told of the end.
-    Ending,
-}
-
 impl Core {
     /// A supervisor without runs.
     pub fn new(config: Config, now: Now) -> Core {
@@ -153,8 +145,7 @@ impl Core {
             busy: BTreeSet::new(),
             last_node: 0,
             last_handle: 0,
-            last_seq: 0,
-            writes: BTreeMap::new(),
+            keeping: Keeping::default(),
             admission,
             ledger,
             budget: BudgetQueue::default(),
@@ -207,6 +198,7 @@ impl Core {
             Event::HostToolAnswered { call, error, value } => {
                 self.host_tool_answered(call, error, value, out)
             }
+            Event::Restored(saved) => self.restored(*saved, out),
         }
     }
 
@@ -225,6 +217,7 @@ impl Core {
         }
         self.tick_drain(out);
         self.tick_conversation(out);
+        self.tick_keeping(out);
     }
 
     /// A run, to be changed: its timer is set anew when the event is done.
@@ -271,6 +264,7 @@ impl Core {
 
     /// Begins what may begin now, sets the timers of what this event changed and looks whether the daemon is done.
     fn settle(&mut self, out: &mut Actions) {
+        self.tell_unwaited(out);
         self.promote(out);
         self.grant_calls(out);
         for node in std::mem::take(&mut self.touched) {
@@ -287,6 +281,8 @@ impl Core {
         while self.ended.len() > limits::ENDED_RUNS {
             let Some(run) = self.ended.pop_front().and_then(|node| self.runs.remove(&node)) else { continue };
             self.keep_sums_of(&run);
+            let letters: Vec<u64> = run.warm.iter().flat_map(Warm::letters).collect();
+            self.keep_no_longer(run.record.run_id, letters);
             self.ledger.close(run.record.node, self.now.wall);
             if let Some(handle) = run.record.handle {
                 self.by_handle.remove(&handle);
@@ -299,6 +295,7 @@ impl Core {
             let at = self.now.mono + limits::ORPHAN_SWEEP;
             self.orphans_at.get_or_insert(at);
         }
+        self.save_marked(out);
         self.exit_if_done(out);
         debug_assert_eq!(
             self.admission.permits_out() as usize,
@@ -327,7 +324,13 @@ impl Machine for Core {
         }
         let runs = self.timers.first().map(|at| Deadline { at, why: "a run" });
         let orphans = self.orphans_at.map(|at| Deadline { at, why: "orphans" });
-        let own = [self.conversation_due(), self.drain_due(), self.queue_due(), self.budget_due()];
+        let own = [
+            self.conversation_due(),
+            self.drain_due(),
+            self.queue_due(),
+            self.budget_due(),
+            self.keeping_due(),
+        ];
         [runs, orphans].into_iter().chain(own).flatten().min_by_key(|d| d.at)
     }
 

@@ -31,12 +31,12 @@ impl Core {
         }
     }
 
-    fn named_model(&self, name: &str) -> Option<&ModelChoice> {
+    pub(super) fn named_model(&self, name: &str) -> Option<&ModelChoice> {
         let own = Some(&self.config.model).filter(|own| own.model.name == name);
         self.config.models.get(name).or(own)
     }
 
-    fn unknown_model(&self, name: &str) -> String {
+    pub(super) fn unknown_model(&self, name: &str) -> String {
         let own = self.config.model.model.name.as_str();
         let mut names: Vec<&str> = self.config.models.keys().map(String::as_str).collect();
         if !own.is_empty() && !names.contains(&own) {

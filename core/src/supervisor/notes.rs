@@ -2,6 +2,7 @@
 //! told (S8.4).
 
 use super::Core;
+use super::keeping::Shelf;
 use crate::action::Actions;
 use crate::id::NodeId;
 use crate::limits;
@@ -44,7 +45,9 @@ impl Core {
         let (Some(run), Some(plan)) = (self.runs.get(&node), &mut self.plan) else { return };
         let (Some(handle), status) = (run.record.handle, run.record.status) else { return };
         let cause = run.record.error.as_deref().unwrap_or(status.name());
-        plan.settle(handle, (status != Status::Completed).then_some(cause));
+        if plan.settle(handle, (status != Status::Completed).then_some(cause)) {
+            self.mark(Shelf::Plan);
+        }
     }
 
     /// Tells the conversation of an ended run or turn, if it wants to be told: in the turn in hand, else by a turn
@@ -88,12 +91,16 @@ impl Core {
     /// A note was told by a steer in the turn in hand.
     pub(super) fn told_by_steer(&mut self, id: u64, text: String) {
         self.conversation.told.insert(id, text);
+        self.mark(Shelf::Conversation);
     }
 
     /// The worker has taken a steer.
     pub(super) fn steer_taken(&mut self, node: NodeId, id: u64) {
         if self.conversation.worker == Some(node) {
-            self.conversation.told.remove(&id);
+            let told = self.conversation.told.remove(&id).is_some();
+            if told {
+                self.mark(Shelf::Conversation);
+            }
         }
     }
 

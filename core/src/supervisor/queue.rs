@@ -1,7 +1,8 @@
 //! Spawns that wait for a permit (S4.8): in priority then arrival order, with a handle and status `held`. Held time
 //! counts against no deadline, for nothing has begun.
 
-use super::{Core, Write};
+use super::Core;
+use super::keeping::Purpose;
 use crate::action::Actions;
 use crate::config::Priority;
 use crate::id::NodeId;
@@ -73,7 +74,7 @@ impl Core {
                     out.push(
                         self.note(node, Level::Info, "subagent.promoted").with("after_ms", waited).into(),
                     );
-                    self.persist(node, Write::Promotion, out);
+                    self.persist(node, Purpose::Promotion, out);
                 }
             }
         }

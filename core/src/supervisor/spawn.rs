@@ -3,43 +3,31 @@
 //! The intent is durable before the effect: a run is recorded, then forked. Whoever asked hears the handle
 //! only when the process is there, so that a fork that fails is an answer and not a riddle.
 
-use super::{Core, Write, daemon_note};
-use crate::action::{Action, Actions, Walls};
+use super::gear::Gear;
+use super::keeping::Purpose;
+use super::{Core, daemon_note};
+use crate::action::{Action, Actions};
 use crate::admit::Verdict;
-use crate::budget::Caps;
-use crate::config::{HostServer, Priority};
 use crate::error::Refusal;
-use crate::id::{Handle, NodeId, RunId};
+use crate::id::{NodeId, RunId};
 use crate::limits;
-use crate::money::Price;
 use crate::note::Level;
-use crate::policy::grant::Grant;
 use crate::preview::misleads;
 use crate::record::{Record, Status, Tokens};
-use crate::run::channel::Channel;
 use crate::run::process::Process;
-use crate::run::stderr::Stderr;
-use crate::run::warm::{FIRST_TURN, Warm};
-use crate::run::{Ending, Outcome, Run};
-use crate::time::Duration;
-use crate::wire::message::{LoopEvidence, Mode, Role, Spawn, Trace};
+use crate::run::warm::Warm;
+use crate::run::{Ending, Run};
+use crate::transcript::span;
+use crate::wire::message::{Mode, Role, Trace};
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, BTreeSet};
 
-/// What makes a run: the payload without the names that are minted here.
+/// What makes a run.
 pub(super) struct Plan {
     pub(super) right: Right,
     pub(super) parent: Option<NodeId>,
     pub(super) call_id: Option<String>,
     pub(super) principal: String,
-    pub(super) grant: Grant,
-    pub(super) host: Vec<HostServer>,
-    pub(super) walls: Walls,
-    pub(super) priority: Priority,
-    pub(super) price: Option<Price>,
-    /// What it and all below it may use.
-    pub(super) caps: Caps,
-    pub(super) payload: Spawn,
+    pub(super) gear: Gear,
 }
 
 /// By what right a run is made.
@@ -55,7 +43,7 @@ impl Core {
     pub(super) fn begin(&mut self, plan: Plan, out: &mut Actions) -> NodeId {
         self.last_node += 1;
         let node = NodeId(self.last_node);
-        let payload = plan.payload;
+        let payload = &plan.gear.payload;
         let (permit, place) = match plan.right {
             Right::Worker => (None, None),
             Right::Subagent(Verdict::Admit(permit)) => (Some(permit), None),
@@ -81,95 +69,41 @@ impl Core {
             created: self.now.wall,
             ended: None,
         };
-        let servers = payload.servers.iter().map(|s| &s.name);
-        let endpoints = payload.model.dialect.remote().into_iter().flat_map(|remote| &remote.endpoints);
-        let run = Run {
-            record,
-            parent: plan.parent,
-            children: Vec::new(),
-            trace_id: payload.trace.trace_id.clone(),
-            span_id: payload.trace.span_id.clone(),
-            walls: plan.walls,
-            deadline: Duration::from_millis(payload.limits.deadline_ms),
-            servers: servers.chain(plan.host.iter().map(|group| &group.name)).cloned().collect(),
-            grant: plan.grant,
-            offered: payload.own_tools.iter().map(|tool| tool.name.clone()).collect(),
-            permit,
-            place,
-            priority: plan.priority,
-            model: payload.model.name.clone(),
-            endpoints: endpoints.map(|endpoint| endpoint.url.clone()).collect(),
-            price: plan.price,
-            asks: payload.budget.is_some(),
-            asking: None,
-            last_ask: 0,
-            title: title(&payload.instruction),
-            warm: (payload.mode == Mode::Warm).then(|| Warm::begun(self.now.mono)),
-            last_text: FIRST_TURN,
-            steers: BTreeSet::new(),
-            early: Vec::new(),
-            paused: false,
-            process: if held { Process::Held { stored: false } } else { Process::Recording },
-            channel: Channel::new(),
-            stderr: Stderr::default(),
-            outcome: Outcome::Open,
-            counted: LoopEvidence::default(),
-            fault: None,
-            subtree: Tokens::default(),
-            in_flight: None,
-            charged_ahead: 0,
-            waiting: None,
-            requests: BTreeMap::new(),
-            last_request: 0,
-            waiters: Vec::new(),
-            admitted: self.now.mono,
-            decided: None,
-            payload: Some(Box::new(payload)),
-        };
+        let (caps, priority) = (plan.gear.caps, plan.gear.priority);
+        let process = if held { Process::Held { stored: false } } else { Process::Recording };
+        let warm = (payload.mode == Mode::Warm).then(|| Warm::begun(self.now.mono));
+        let resting = Run::resting(record, self.now.mono);
+        let mut run = Run { parent: plan.parent, permit, place, process, warm, ..resting };
+        plan.gear.equip(&mut run);
         if let Some(handle) = run.record.handle {
             self.by_handle.insert(handle, node);
         }
         if let Some(parent) = plan.parent.and_then(|p| self.run(p)) {
             parent.children.push(node);
         }
-        self.ledger.open(node, plan.parent, plan.caps);
+        self.ledger.open(node, plan.parent, caps);
         self.runs.insert(node, run);
         self.busy.insert(node);
         self.touched.insert(node);
         if held {
-            self.queue.join(node, plan.priority);
-            self.persist(node, Write::Held, out);
+            self.queue.join(node, priority);
+            self.persist(node, Purpose::Held, out);
         } else {
-            self.persist(node, Write::Intent, out);
+            self.persist(node, Purpose::Intent, out);
         }
         node
     }
 
-    /// Saves a run's record as it is now; the intent says `running`, which is what it will be.
-    pub(super) fn persist(&mut self, node: NodeId, write: Write, out: &mut Actions) {
-        let Some(run) = self.runs.get(&node) else { return };
-        let mut record = Box::new(run.record.clone());
-        if matches!(write, Write::Intent | Write::Promotion) && record.status == Status::Spawned {
-            record.status = Status::Running;
-        }
-        self.last_seq += 1;
-        self.writes.insert(self.last_seq, (node, write));
-        out.push(Action::Persist { seq: self.last_seq, record });
-    }
-
-    /// The next short name; never used again.
-    pub(super) fn mint_handle(&mut self) -> Handle {
-        self.last_handle += 1;
-        Handle(self.last_handle)
-    }
-
-    /// A new run id and the trace context below `parent`.
-    pub(super) fn mint_names(&mut self, parent: Option<NodeId>) -> (RunId, Trace) {
+    /// A new run id, and the trace context below the call of `parent` that asked (S11.4).
+    pub(super) fn mint_names(&mut self, parent: Option<NodeId>, call_id: Option<&str>) -> (RunId, Trace) {
         let run_id = RunId::mint(self.now.wall, &mut self.rng);
         let span_id = format!("{:016x}", self.rng.next_u64().max(1));
         let above = parent.and_then(|p| self.runs.get(&p)).map(|p| (p.trace_id.clone(), p.span_id.clone()));
         let (trace_id, parent_span_id) = match above {
-            Some((trace, span)) => (trace, Some(span)),
+            Some((trace, above)) => {
+                let call = call_id.map(|id| span::of_call(&above, id));
+                (trace, Some(call.unwrap_or(above)))
+            }
             None => (format!("{:016x}{:016x}", self.rng.next_u64().max(1), self.rng.next_u64()), None),
         };
         (run_id, Trace { trace_id, span_id, parent_span_id })
@@ -188,7 +122,7 @@ impl Core {
         let retiring = run.is_retiring();
         self.fork(node, 1, out);
         if retiring {
-            self.mark_retiring(node, out);
+            self.mark_retiring(node);
         }
     }
 
@@ -235,6 +169,8 @@ impl Core {
     fn forget(&mut self, node: NodeId) {
         self.leave_queue(node);
         let Some(mut run) = self.runs.remove(&node) else { return };
+        // The store may have kept of it what it could not confirm.
+        self.keep_no_longer(run.record.run_id, []);
         self.ledger.close(node, self.now.wall);
         self.busy.remove(&node);
         self.touched.insert(node);
@@ -249,7 +185,7 @@ impl Core {
         }
     }
 
-    fn fork(&mut self, node: NodeId, tries: usize, out: &mut Actions) {
+    pub(super) fn fork(&mut self, node: NodeId, tries: usize, out: &mut Actions) {
         let Some(run) = self.run(node) else { return };
         run.process = Process::Spawning { tries };
         let name = run.record.handle.map_or_else(|| "agentd:worker".to_owned(), |h| format!("agentd:{h}"));
@@ -310,7 +246,7 @@ impl Core {
 }
 
 /// The beginning of an instruction, on one line.
-fn title(instruction: &str) -> String {
+pub(super) fn title(instruction: &str) -> String {
     let words = instruction.split_whitespace();
     // An instruction may have megabytes: no more of it is looked at than is shown.
     let line = words.flat_map(|word| [" ", word]).skip(1).flat_map(str::chars);

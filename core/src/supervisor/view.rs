@@ -23,6 +23,7 @@ impl Core {
             total: self.conversation_usage().subtree,
             ended: self.ended_count,
             draining: self.drain.is_some(),
+            store: self.store_view(),
         }
     }
 
@@ -53,7 +54,10 @@ impl Core {
                 let (place, of) = self.queue.place(node);
                 return (Waits::Queued { place, of }, run.admitted);
             }
-            Process::Recording | Process::Spawning { .. } | Process::Retrying { .. } => {
+            Process::Restored { .. }
+            | Process::Recording
+            | Process::Spawning { .. }
+            | Process::Retrying { .. } => {
                 return (Waits::Start, run.admitted);
             }
             Process::Sweeping(_) | Process::Draining { .. } | Process::Reaping | Process::Gone => {
@@ -123,7 +127,7 @@ impl Core {
         if let Some(warm) = &run.warm {
             value["turn"] = warm.in_hand().into();
             value["queued"] = warm.waiting().into();
-            value["last_turn"] = warm.turns().last().and_then(|(_, json)| json.parse().ok()).into();
+            value["last_turn"] = warm.results().last().and_then(|(_, json)| json.parse().ok()).into();
         }
         value
     }

@@ -1,7 +1,8 @@
 //! Warm runs: messages to their turns, the turns' ends, retirement (S6.3, S6.5).
 
+use super::Core;
 use super::frames::ending_of;
-use super::{Core, Write};
+use super::keeping::Shelf;
 use crate::action::Actions;
 use crate::bytes::Json;
 use crate::id::NodeId;
@@ -78,17 +79,21 @@ impl Core {
         }
         let took = run.warm.as_ref().map_or(Duration::ZERO, |warm| warm.took(now));
         let object = Json::of(&run.turn_object(turn.id, &ending, took));
-        if let Some(warm) = &mut run.warm {
-            warm.ended(ending.clone(), object);
+        run.restarts = 0;
+        let forgotten = run.warm.as_mut().and_then(|warm| warm.ended(ending.clone(), object));
+        self.mark(Shelf::Run(node));
+        self.mark_letter(node, turn.id);
+        if let Some(forgotten) = forgotten {
+            self.mark_letter(node, forgotten);
         }
-        self.persist(node, Write::Progress, out);
         self.note_turn(node, turn.id, &ending, out);
         // What the turn was waiting for ends with it (S6.7).
         self.drop_requests(node, out);
         self.tell_turn(node, out);
         match self.is_worker(node) {
             true => self.worker_turn_ended(node, &ending, fault, out),
-            false if self.runs.get(&node).is_some_and(Run::is_retiring) => {
+            // One that a restart took up has messages yet that it had been handed before.
+            false if self.runs.get(&node).is_some_and(|run| run.is_retiring() && run.nothing_waits()) => {
                 self.complete_retirement(node, out)
             }
             false => {
@@ -123,26 +128,27 @@ impl Core {
         let Some(warm) = self.run(node).and_then(|run| run.warm.as_mut()) else { return Vec::new() };
         let dropped = warm.retire();
         let idle = warm.in_hand().is_none();
+        dropped.iter().for_each(|id| self.mark_letter(node, *id));
         self.note_dropped(node, &dropped, out);
         // Whoever waits for a turn that will not come is told now.
         self.tell_turn(node, out);
         if idle {
             self.complete_retirement(node, out);
         } else {
-            self.mark_retiring(node, out);
+            self.mark_retiring(node);
         }
         dropped
     }
 
     /// Makes durable that a run retires. One that waits for a permit stays `held` until it begins, and one whose intent
     /// is on the way to the store is saved after it: nothing is saved of a run that may never be.
-    pub(super) fn mark_retiring(&mut self, node: NodeId, out: &mut Actions) {
+    pub(super) fn mark_retiring(&mut self, node: NodeId) {
         let Some(run) = self.run(node).filter(|run| !matches!(run.process, Process::Held { .. })) else {
             return;
         };
         run.record.status = Status::Retiring;
         if !matches!(run.process, Process::Recording) {
-            self.persist(node, Write::Progress, out);
+            self.mark(Shelf::Run(node));
         }
     }
 
@@ -170,6 +176,11 @@ impl Core {
 }
 
 impl Run {
+    /// No message waits for its turn.
+    fn nothing_waits(&self) -> bool {
+        self.warm.as_ref().is_none_or(|warm| warm.waiting() == 0)
+    }
+
     /// Takes no more messages and ends with the turn in hand.
     pub(super) fn is_retiring(&self) -> bool {
         self.warm.as_ref().is_some_and(|warm| warm.is_retiring())

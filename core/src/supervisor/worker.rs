@@ -1,15 +1,12 @@
 //! The conversation's worker: the one that is warm is asked again, and a new one is told what was said before.
 
-use super::catalogue::worker_tools;
 use super::spawn::{Plan, Right};
-use super::{Core, host_tools, operator};
-use crate::action::{Actions, Walls};
-use crate::budget::Caps;
-use crate::config::Priority;
+use super::{Core, operator};
+use crate::action::Actions;
 use crate::id::NodeId;
-use crate::policy::grant::Grant;
 use crate::run::Run;
-use crate::wire::message::{Mode, Role, Spawn, Text, VERSION};
+use crate::run::warm::FIRST_TURN;
+use crate::wire::message::{Begins, Role, Text};
 
 impl Core {
     /// Whether this run serves the conversation.
@@ -42,46 +39,16 @@ impl Core {
     }
 
     pub(super) fn begin_worker(&mut self, text: &str, out: &mut Actions) -> NodeId {
-        let (run_id, trace) = self.mint_names(None);
-        let mut own_tools = worker_tools(self.admission.depth_allows(0));
-        own_tools.extend(host_tools::offered(&self.config.host, &Grant::ALL));
-        let caps = Caps { tokens: None, usd: self.config.run_usd };
-        let payload = Spawn {
-            v: VERSION,
-            run_id,
-            handle: None,
-            depth: 0,
-            attempt: 1,
-            role: Role::Worker,
-            mode: if self.config.one_shot { Mode::Sync } else { Mode::Warm },
-            trace,
-            system: self.config.instruction.clone(),
-            instruction: text.to_owned(),
-            context: self.conversation.past.clone(),
-            output_contract: None,
-            output_schema: None,
-            servers: self.config.servers.clone(),
-            tools: None,
-            names: host_tools::names(&self.config.host),
-            own_tools,
-            model: self.config.model.model.clone(),
-            limits: self.config.run.clone(),
-            budget: self.call_budget(None, &caps),
-            log_level: self.config.log_level.clone(),
-            transcript: None,
-        };
+        let (run_id, trace) = self.mint_names(None, None);
+        let (place, is_next) = self.place_of_conversation(run_id);
+        let begins = if is_next { Begins::After } else { Begins::Anew };
+        let transcript = self.transcript(place.as_ref(), None, FIRST_TURN, begins);
         let plan = Plan {
             right: Right::Worker,
             parent: None,
             call_id: None,
             principal: operator::PRINCIPAL.to_owned(),
-            grant: Grant::ALL,
-            host: self.config.host.clone(),
-            walls: Walls::default(),
-            priority: Priority::Normal,
-            price: self.config.model.price,
-            caps,
-            payload,
+            gear: self.worker_gear(text, run_id, trace, place, transcript),
         };
         self.begin(plan, out)
     }

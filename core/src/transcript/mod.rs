@@ -22,6 +22,7 @@ pub mod span;
 pub use item::{Item, ItemCall, ItemResult, ItemRole};
 pub use meta::{META_BYTES, Meta, SessionMeta};
 pub use past::{ORPHANED, Past, Reader, Said};
+pub use place::Location;
 
 use crate::time::Wall;
 use serde::{Deserialize, Serialize};

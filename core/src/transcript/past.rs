@@ -4,6 +4,7 @@
 //! call. Refuses results of calls that nobody made.
 
 use super::{AgentEvent, Entry, Item, ItemCall, ItemResult, ItemRole, read_line};
+use crate::id::RunId;
 use crate::wire::message::TurnOutcome;
 
 /// What a resumed run is told of a call whose result nobody wrote down.
@@ -31,6 +32,8 @@ pub enum Said {
 pub struct Past {
     /// Oldest first.
     pub messages: Vec<Said>,
+    /// The run whose process wrote last.
+    pub run: Option<RunId>,
     /// How many of the first are the caller's context.
     pub context: usize,
     /// Where the last turn begins.
@@ -91,11 +94,11 @@ impl Reader {
 
     fn entry(&mut self, entry: Entry) {
         match entry {
-            Entry::SessionMeta(meta) if meta.resumed => {}
+            Entry::SessionMeta(head) if head.resumed => self.past.run = Some(head.run_id),
             // Whatever was said before is not taken up again.
-            Entry::SessionMeta(_) => {
-                let damaged = self.past.damaged;
-                *self = Reader { past: Past { damaged, ..Past::default() }, open: Vec::new() };
+            Entry::SessionMeta(head) => {
+                let (run, damaged) = (Some(head.run_id), self.past.damaged);
+                *self = Reader { past: Past { run, damaged, ..Past::default() }, open: Vec::new() };
             }
             Entry::ResponseItem(item) => self.item(item),
             Entry::AgentEvent(AgentEvent { event, fields }) if event == "usage" => {

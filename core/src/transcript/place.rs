@@ -4,6 +4,16 @@
 
 use crate::id::RunId;
 use crate::time::Wall;
+use serde::{Deserialize, Serialize};
+
+/// Where one run writes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Location {
+    /// Below the folder of sessions.
+    pub path: String,
+    /// The conversation it belongs to.
+    pub session: RunId,
+}
 
 /// The folder in which a run's children are.
 pub const CHILDREN: &str = "subagents";

@@ -62,6 +62,7 @@ pub(super) fn spawn() -> Spawn {
             tool_call_id: Some("call_1".into()),
             parent: Some(RunId::NIL),
             session: RunId::NIL,
+            turn: 1,
             begins: Begins::Again,
         }),
     }

@@ -66,7 +66,7 @@ impl Mailbox {
     }
 
     /// The next event, if one waits.
-    pub(crate) fn take(&self) -> Option<Event> {
+    pub fn take(&self) -> Option<Event> {
         self.events.try_recv().ok()
     }
 

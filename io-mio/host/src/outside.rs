@@ -6,8 +6,9 @@ use agentd_core::action::{Action, HostCall};
 use agentd_core::bytes::Json;
 use agentd_core::event::Event;
 use agentd_core::note::Note;
-use agentd_core::record::{Record, ResultObject};
+use agentd_core::record::ResultObject;
 use agentd_core::snapshot::Snapshot;
+use agentd_core::store::{Class, Write};
 use agentd_core::time::Now;
 use agentd_core::wire::message;
 
@@ -30,8 +31,8 @@ pub trait Outside {
     /// Why the core did something: for the log.
     fn note(&mut self, now: Now, note: Note);
 
-    /// Saves a record, or begins to.
-    fn persist(&mut self, seq: u64, record: &Record) -> StoreAnswer;
+    /// Saves all of this together or nothing of it, or begins to. Saves are answered in the order of their numbers.
+    fn persist(&mut self, seq: u64, class: Class, writes: Vec<Write>) -> StoreAnswer;
 
     /// The prompt of this number has its answer; `fault` is what gave out, when its worker said so. Usage is as
     /// known now, the final sums come with the loop's end.
@@ -66,7 +67,7 @@ pub trait Outside {
     fn encode_spawn(&mut self, spawn: &message::Spawn) -> Result<Vec<u8>, String>;
 }
 
-/// Whether a record is durable.
+/// Whether what was to be saved is durable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StoreAnswer {
     /// It is; a store in memory.

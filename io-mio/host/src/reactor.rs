@@ -18,6 +18,7 @@ use agentd_core::bytes::{Bytes, Json};
 use agentd_core::event::{Event, SupervisorSignal};
 use agentd_core::machine::Machine;
 use agentd_core::record::UsageSum;
+use agentd_core::store::Saved;
 use agentd_core::time::{Duration, Instant, Now};
 use std::collections::VecDeque;
 use std::os::fd::AsFd;
@@ -34,6 +35,8 @@ pub struct Options {
     pub mode: Mode,
     /// The supervisor's own signals; `None` for an embedder that keeps them.
     pub signals: Option<Signals>,
+    /// What the store held, for the core to go on with: told right after the seed, before anything else is heard.
+    pub saved: Option<Box<Saved>>,
     mailbox: Mailbox,
 }
 
@@ -43,7 +46,7 @@ impl Options {
     /// # Errors
     /// `eventfd(2)`.
     pub fn new(image: Image, signals: Option<Signals>) -> Result<Options, OsError> {
-        Ok(Options { image, mode: Mode::of_own_process(), signals, mailbox: Mailbox::new()? })
+        Ok(Options { image, mode: Mode::of_own_process(), signals, saved: None, mailbox: Mailbox::new()? })
     }
 
     /// For a library inside another program: nothing process-wide is touched.
@@ -51,7 +54,7 @@ impl Options {
     /// # Errors
     /// `eventfd(2)`.
     pub fn embedded(image: Image) -> Result<Options, OsError> {
-        Ok(Options { image, mode: Mode::Embedded, signals: None, mailbox: Mailbox::new()? })
+        Ok(Options { image, mode: Mode::Embedded, signals: None, saved: None, mailbox: Mailbox::new()? })
     }
 
     /// A way to tell the core of events, from any thread, before and while the loop runs.
@@ -110,7 +113,7 @@ impl<'a, M: Machine + ?Sized, O: Outside> Reactor<'a, M, O> {
         options: Options,
         ears: &mut impl Ears,
     ) -> Result<Self, OsError> {
-        let Options { image, mode, signals, mailbox } = options;
+        let Options { image, mode, signals, saved, mailbox } = options;
         let seed = seed().map_err(OsError::of("getrandom(2)", "the seed"))?;
         ears.watch(Key::Mailbox, mailbox.as_fd()).map_err(OsError::of("epoll_ctl(2)", "the mailbox"))?;
         if let Some(signals) = &signals {
@@ -127,7 +130,7 @@ impl<'a, M: Machine + ?Sized, O: Outside> Reactor<'a, M, O> {
             clock: Clock::start(),
             signalled: true,
             mailed: true,
-            learned: VecDeque::from([Event::Seeded { seed }]),
+            learned: std::iter::once(Event::Seeded { seed }).chain(saved.map(Event::Restored)).collect(),
             actions: Actions::new(),
         })
     }
@@ -242,7 +245,7 @@ impl<'a, M: Machine + ?Sized, O: Outside> Reactor<'a, M, O> {
             Action::Sweep { node, keepers } => self.hands.sweep(node, keepers, learned),
             Action::Reap { node } => self.hands.reap(node, ears, learned),
             Action::ReapOrphans => self.hands.reap_orphans(),
-            Action::Persist { seq, record } => match self.outside.persist(seq, &record) {
+            Action::Persist { seq, class, writes } => match self.outside.persist(seq, class, writes) {
                 StoreAnswer::Stored => learned.push_back(Event::Stored { seq }),
                 StoreAnswer::Failed { error, retryable } => {
                     learned.push_back(Event::StoreFailed { seq, error, retryable });

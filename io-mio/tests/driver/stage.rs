@@ -7,6 +7,7 @@ use agentd_core::id::NodeId;
 use agentd_core::machine::{Deadline, Machine};
 use agentd_core::note::Note;
 use agentd_core::record::{Record, ResultObject, UsageSum};
+use agentd_core::store::{Class, Write};
 use agentd_core::time::{Duration, Instant, Now};
 use agentd_core::wire::message;
 use agentd_host::Pid;
@@ -213,7 +214,7 @@ impl Outside for Memory {
         self.notes.push(note);
     }
 
-    fn persist(&mut self, _seq: u64, _record: &Record) -> StoreAnswer {
+    fn persist(&mut self, _seq: u64, _class: Class, _writes: Vec<Write>) -> StoreAnswer {
         StoreAnswer::Stored
     }
 

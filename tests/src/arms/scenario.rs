@@ -10,6 +10,7 @@ use crate::sim::plan::{Answer, Fault, Plan, Readiness, Script, Step};
 use agentd_core::action::Action;
 use agentd_core::event::Event;
 use agentd_core::record::Status;
+use agentd_core::store::record_in;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -105,7 +106,8 @@ fn says(action: &Action, name: &str, handle: Option<&str>) -> bool {
 }
 
 fn saves(action: &Action, handle: Option<&str>, status: Status) -> bool {
-    let Action::Persist { record, .. } = action else { return false };
+    let Action::Persist { writes, .. } = action else { return false };
+    let Some(record) = record_in(writes) else { return false };
     record.status == status && record.handle.map(|h| h.to_string()).as_deref() == handle
 }
 

@@ -11,6 +11,7 @@ use agentd_core::event::{Event, Exit};
 use agentd_core::id::{NodeId, RunId};
 use agentd_core::note::Note;
 use agentd_core::record::Record;
+use agentd_core::store::record_in;
 use agentd_core::wire::{Decoded, Down, DownDecoder, Encoder, UpDecoder};
 use frames::{down_value, read, up_value};
 use serde::{Deserialize, Serialize};
@@ -168,6 +169,7 @@ impl Scribe {
                 }
             }
             Event::Seeded { .. }
+            | Event::Restored(_)
             | Event::Tick
             | Event::ChildEof { .. }
             | Event::ChildStderr { .. }
@@ -193,7 +195,11 @@ impl Scribe {
                 ChildSignal::TermCont => self.life(*node, "is sent SIGTERM and SIGCONT"),
                 ChildSignal::Kill => self.life(*node, "is sent SIGKILL"),
             },
-            Action::Persist { seq, record } => self.saved(*seq, record),
+            Action::Persist { seq, writes, .. } => {
+                if let Some(record) = record_in(writes) {
+                    self.saved(*seq, record);
+                }
+            }
             Action::Note(note) => self.noted(note),
             Action::Deliver { prompt, result, fault } => {
                 let answer = json!({ "prompt": prompt, "result": result, "fault": fault });

@@ -2,7 +2,8 @@
 
 use agentd_core::event::Event;
 use agentd_core::note::Note;
-use agentd_core::record::{Record, ResultObject};
+use agentd_core::record::ResultObject;
+use agentd_core::store::{Class, Write};
 use agentd_core::time::Now;
 use agentd_core::wire::message::{FailKind, Spawn};
 use agentd_core::wire::{Down, Encoder};
@@ -17,7 +18,7 @@ impl Outside for Nothing {
 
     fn note(&mut self, _now: Now, _note: Note) {}
 
-    fn persist(&mut self, _seq: u64, _record: &Record) -> StoreAnswer {
+    fn persist(&mut self, _seq: u64, _class: Class, _writes: Vec<Write>) -> StoreAnswer {
         StoreAnswer::Stored
     }
 

@@ -7,6 +7,7 @@ use agentd_core::event::Event;
 use agentd_core::machine::{Deadline, Machine};
 use agentd_core::note;
 use agentd_core::snapshot::Snapshot;
+use agentd_core::store::record_in;
 use agentd_core::supervisor::Core;
 use agentd_core::time::Now;
 use std::collections::BTreeSet;
@@ -46,7 +47,9 @@ impl Machine for Watched {
         let mut reached = self.reached.lock().unwrap_or_else(PoisonError::into_inner);
         for action in out.iter().skip(before) {
             match action {
-                Action::Persist { record, .. } => drop(reached.insert(record.status.name())),
+                Action::Persist { writes, .. } => {
+                    reached.extend(record_in(writes).map(|record| record.status.name()));
+                }
                 Action::Note(note) => {
                     reached.extend(note::names::ALL.iter().map(|(name, _)| *name).find(|n| *n == note.event));
                 }

@@ -6,10 +6,12 @@
 //! wire's codec); the oracles read what a driver reads.
 
 mod agenda;
+mod disk;
 pub mod draw;
 pub mod exhaustive;
 pub mod fuzzing;
 mod kernel;
+mod lives;
 mod oracle;
 pub mod plan;
 pub(crate) mod program;

@@ -1,6 +1,7 @@
 //! Lives from seeds and traces, and the report of one that broke a rule.
 
 use super::draw;
+use super::lives;
 use super::oracle::Violation;
 use super::plan::{Fault, Knobs, Plan, Policy, Purse};
 use super::shrink::shrink;
@@ -8,7 +9,7 @@ use super::story::Story;
 use super::world::{Outcome, World};
 use agentd_core::budget::{Budget, Caps, OnExhausted, Per};
 use agentd_core::bytes::Bytes;
-use agentd_core::config::{Config, Kill, Liveness, ModelChoice, Rate, SubagentLimits};
+use agentd_core::config::{Commit, Config, Kill, Liveness, ModelChoice, Rate, Store, SubagentLimits};
 use agentd_core::machine::Machine;
 use agentd_core::money::{Price, Usd};
 use agentd_core::record::Tokens;
@@ -51,7 +52,9 @@ pub enum Keep {
 pub fn live(plan: &Plan, make: Maker<'_>, keep: Keep) -> Outcome {
     let mut outcome = once(plan, make, keep);
     let is_set = |fault: &Fault| matches!(fault, Fault::Wall { by_ms, .. } if *by_ms != 0);
-    if outcome.violation.is_some() || !plan.faults.iter().any(is_set) {
+    // Ids have dates in them, and a restart finds runs in the order of their ids.
+    let begins_again = plan.faults.iter().any(|fault| matches!(fault, Fault::Restart { .. }));
+    if outcome.violation.is_some() || begins_again || !plan.faults.iter().any(is_set) {
         return outcome;
     }
     let mut steady = plan.clone();
@@ -70,9 +73,7 @@ pub fn live(plan: &Plan, make: Maker<'_>, keep: Keep) -> Outcome {
 }
 
 fn once(plan: &Plan, make: Maker<'_>, keep: Keep) -> Outcome {
-    let plan = Arc::new(plan.clone());
-    let mut machine = make(config(&plan.knobs), Now::default());
-    World::new(plan, machine.as_mut(), Story::new(keep)).live()
+    lives::live(plan, make, keep)
 }
 
 /// Lives one life in which the order of what is due together is chosen.
@@ -267,6 +268,11 @@ pub(crate) fn config(knobs: &Knobs) -> Config {
         },
         drain_timeout: ms(knobs.drain_ms),
         reap_orphans_always: knobs.pids.is_multiple_of(8),
+        store: Store {
+            keeps: knobs.keeps,
+            commit: if knobs.relaxed { Commit::Relaxed } else { Commit::Strict },
+            work: !knobs.ephemeral,
+        },
         ..Config::of("sim", model)
     }
 }

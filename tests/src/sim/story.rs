@@ -3,6 +3,7 @@
 use super::replay::Keep;
 use agentd_core::action::Action;
 use agentd_core::event::Event;
+use agentd_core::store::record_in;
 use agentd_core::time::Instant;
 use std::fmt::{self, Write};
 
@@ -21,6 +22,8 @@ impl Story {
     pub(crate) fn event(&mut self, now: Instant, event: &Event) {
         match self.keep {
             Keep::Verdict => {}
+            // What is kept has dates.
+            Keep::Decisions if matches!(event, Event::Restored(_)) => {}
             Keep::Digest | Keep::Decisions => self.digest.add(format_args!("{now:?}{event:?}")),
             Keep::Story => self.lines.push(format!("{:>10.3} s  {event:?}", now.nanos() as f64 / 1e9)),
         }
@@ -77,9 +80,10 @@ impl Write for Digest {
 /// An action without what the wall clock may be seen in: ids and dates.
 fn decision(action: &Action) -> String {
     match action {
-        Action::Persist { seq, record: r } => {
-            format!("{seq} {:?} {:?} {:?} {} {:?}", r.node, r.status, r.error, r.result, r.usage)
-        }
+        Action::Persist { seq, writes, .. } => match record_in(writes) {
+            Some(r) => format!("{seq} {:?} {:?} {:?} {} {:?}", r.node, r.status, r.error, r.result, r.usage),
+            None => format!("{seq} {}", writes.len()),
+        },
         Action::SendSpawn { node, payload } => format!("{node} {}", payload.0.instruction),
         Action::SendToChild { node, frame } => format!("{node} {}", frame.len()),
         Action::Answer { call, error, value } => format!("{call} {error} {}", value.0.len()),
@@ -93,10 +97,14 @@ fn decision(action: &Action) -> String {
 
 fn short(action: &Action) -> String {
     match action {
-        Action::Persist { seq, record } => {
-            let handle = record.handle.map_or("root".to_owned(), |h| h.to_string());
-            format!("Persist {seq}: {handle} {} {:?}", record.status.name(), record.error)
-        }
+        Action::Persist { seq, class, writes } => match record_in(writes) {
+            Some(record) => {
+                let handle = record.handle.map_or("root".to_owned(), |h| h.to_string());
+                let more = writes.len() - 1;
+                format!("Persist {seq}: {handle} {} {:?} and {more}", record.status.name(), record.error)
+            }
+            None => format!("Persist {seq} {class:?}: {writes:?}"),
+        },
         Action::SendSpawn { node, payload } => format!("SendSpawn {node}: {:?}", payload.0.instruction),
         Action::Note(note) => {
             format!("Note {:?} {} {:?} {:?}", note.level, note.event, note.handle, note.fields)

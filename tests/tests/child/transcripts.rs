@@ -27,6 +27,7 @@ fn with_transcript(run: Run, path: &Path, begins: Begins) -> Run {
             tool_call_id: Some("call_7".into()),
             parent: Some(RunId::NIL),
             session: RunId::NIL,
+            turn: 1,
             begins,
         });
     })

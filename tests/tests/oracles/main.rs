@@ -16,6 +16,7 @@ use agentd_core::id::NodeId;
 use agentd_core::machine::{Deadline, Machine};
 use agentd_core::note::{Level, Note};
 use agentd_core::record::Status;
+use agentd_core::store::record_in;
 use agentd_core::time::{Duration, Instant, Now};
 use tamper::{Tampered, add, caught, misled, persisted, tampered};
 
@@ -209,7 +210,7 @@ fn a_record_that_lies() {
                 return;
             }
             add(out, |a| match a {
-                Action::Persist { record, .. } => Some(Action::Spawn {
+                Action::Persist { writes, .. } => record_in(writes).map(|record| Action::Spawn {
                     node: record.node,
                     name: "agentd:early".into(),
                     walls: Default::default(),

@@ -9,6 +9,7 @@ use agentd_core::id::NodeId;
 use agentd_core::machine::{Deadline, Machine};
 use agentd_core::record::Record;
 use agentd_core::snapshot::Snapshot;
+use agentd_core::store::Write;
 use agentd_core::supervisor::Core;
 use agentd_core::time::Now;
 use agentd_core::wire::{Decoded, Down, DownDecoder, Encoder, Up, UpDecoder};
@@ -192,8 +193,11 @@ pub(crate) fn add(out: &mut Actions, after: impl Fn(&Action) -> Option<Action>) 
 /// Changes every record on its way to the store.
 pub(crate) fn persisted(out: &mut Actions, change: impl Fn(&mut Record)) {
     for action in out {
-        if let Action::Persist { record, .. } = action {
-            change(record);
+        let Action::Persist { writes, .. } = action else { continue };
+        for write in writes {
+            if let Write::Run(row) = write {
+                change(&mut row.record);
+            }
         }
     }
 }

@@ -4,6 +4,7 @@ use crate::tamper::{misquoted, persisted, tampered};
 use agentd_core::action::Action;
 use agentd_core::bytes::Json;
 use agentd_core::record::Status;
+use agentd_core::store::record_in;
 use agentd_core::wire::Down;
 use agentd_core::wire::message::{Cancel, Text, ToolResult};
 use serde_json::{Value, json};
@@ -192,7 +193,8 @@ fn a_turns_sync_runs_go_on() {
     tampered(
         |_, out| {
             out.retain(|a| match a {
-                Action::Persist { record, .. } => {
+                Action::Persist { writes, .. } => {
+                    let Some(record) = record_in(writes) else { return true };
                     record.error.as_deref() != Some("the run that waited for it has ended")
                 }
                 _ => true,

@@ -17,6 +17,7 @@ fn spawn(path: &Path, begins: Begins) -> Spawn {
         tool_call_id: Some("call_1".into()),
         parent: Some(RunId::NIL),
         session: RunId::NIL,
+        turn: 1,
         begins,
     });
     spawn
@@ -70,8 +71,8 @@ fn the_next_process_goes_on_after_a_line_that_was_cut_short() {
     file.write_all(b"{\"timestamp\":\"2026-11-30T19:18:29.123Z\",\"type\":\"resp").expect("writes");
     drop(file);
     let mut next = opened(&spawn(&path, Begins::Again));
-    let (past, begins) = next.past.take().expect("a past");
-    assert_eq!((past.messages, past.damaged, begins), (vec![Said::User("go".into())], 1, Begins::Again));
+    let past = next.past.take().expect("a past");
+    assert_eq!((past.messages, past.damaged), (vec![Said::User("go".into())], 1));
     next.tape.item(NOW, Item::Told { text: "on".into() });
     drop(next);
     let past = read(&File::open(&path).expect("opens")).expect("reads");

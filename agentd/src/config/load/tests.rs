@@ -358,7 +358,11 @@ fn what_takes_two_keys_to_see() {
         ("spawn: {env_passthrough: [\"A-B\"]}", "spawn.env_passthrough[0]", "not a variable's name"),
         ("agent: {name: .hidden}", "agent.name", "not a name"),
         ("agent: {name: \"a/b\"}", "agent.name", "not a name"),
-        ("subagents: {defaults: {durable: true}}", "subagents.defaults.durable", "not built yet"),
+        ("subagents: {defaults: {durable: 1}}", "subagents.defaults.durable", "expected true or false"),
+        ("subagents: {max_attempts: 0}", "subagents.max_attempts", "from 1"),
+        ("store: {kind: redis}", "store.kind", "sqlite"),
+        ("store: {durability: {commit: stirct}}", "store.durability.commit", "strict"),
+        ("store: {min_free: 0B}", "store.min_free", "not zero"),
         ("lifecycle: {journal: true}", "lifecycle.journal", "saw true"),
         ("lifecycle: {journal: on}", "lifecycle.journal", "expected off, or the path of a file, saw"),
         (
@@ -373,6 +377,36 @@ fn what_takes_two_keys_to_see() {
         assert_eq!(problem.path, path, "{text}: {problem}");
         assert!(problem.to_string().contains(words), "{text}: {problem}");
     }
+}
+
+/// Call > `subagents.defaults.durable` > `store.durability.work` (S10.3); what is written is what is read.
+#[test]
+fn the_store() {
+    use super::super::settings::{StoreKind, StoreSettings};
+    use agentd_core::config::{Commit, Store};
+    let loaded = one("").load();
+    assert_eq!(loaded.config.store, Store { keeps: false, commit: Commit::Strict, work: true });
+    assert_eq!(
+        loaded.settings.store,
+        StoreSettings { kind: StoreKind::Sqlite, path: None, min_free: 256 << 20 }
+    );
+    for (text, commit, work) in [
+        ("store: {durability: {commit: relaxed, work: ephemeral}}", Commit::Relaxed, false),
+        (
+            "store: {durability: {work: ephemeral}}\nsubagents: {defaults: {durable: true}}",
+            Commit::Strict,
+            true,
+        ),
+        ("subagents: {defaults: {durable: false}, max_attempts: 2}", Commit::Strict, false),
+    ] {
+        let config = one(text).load().config;
+        assert_eq!((config.store.commit, config.store.work), (commit, work), "{text}");
+    }
+    let folder = one("store: {kind: memory, path: state, min_free: 1GiB}");
+    let settings = folder.load().settings.store;
+    let path = settings.path.expect("it is given");
+    assert!(path.is_absolute() && path.ends_with("state"), "{}", path.display());
+    assert_eq!((settings.kind, settings.min_free), (StoreKind::Memory, 1 << 30));
 }
 
 #[test]
@@ -503,8 +537,9 @@ fn variables_that_cannot_be_used_are_named() {
         ("AGENTD_LIMITS_RUN_DEADLINE", "5", "$AGENTD_LIMITS_RUN_DEADLINE:1:1: limits.run.deadline"),
         ("AGENTD_MCP_SERVERS", "[{name: a", "$AGENTD_MCP_SERVERS:1:"),
         ("AGENTD_MCP_SERVERS", "x", "expected a list"),
-        ("AGENTD_STORE", "x", "store: is not built yet"),
-        ("AGENTD_STORE_KIND", "none", "$AGENTD_STORE_KIND: store: is not built yet"),
+        ("AGENTD_A2A", "x", "a2a: is not built yet"),
+        ("AGENTD_A2A_LISTEN", "unix", "$AGENTD_A2A_LISTEN: a2a: is not built yet"),
+        ("AGENTD_STORE_KIND", "redis", "store.kind"),
         ("AGENTD_INSTANCE", "x", "AGENTD_INSTANCE: names no key"),
     ] {
         let problems = one("").set(name, value).problems();

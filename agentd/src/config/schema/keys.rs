@@ -21,7 +21,7 @@ pub(crate) const ROOT: &[Key] = &[
     key("subagents", Section(SUBAGENTS), "", ""),
     key("spawn", Section(SPAWN), "", ""),
     later("security"),
-    later("store"),
+    key("store", Section(STORE), "", ""),
     key("lifecycle", Section(LIFECYCLE), "", ""),
     later("a2a"),
     key("observability", Section(OBSERVABILITY), "", ""),
@@ -256,7 +256,12 @@ const SUBAGENT_LIMITS: &[Key] = &[
 const SUBAGENTS: &[Key] = &[
     key("defaults", Section(DEFAULTS), "", ""),
     later("allow_freeform"),
-    later("max_attempts"),
+    key(
+        "max_attempts",
+        Whole { min: 1, max: U32 },
+        "5",
+        "Attempts of a run that restarts of the daemon cut off before it got anywhere; then it has failed.",
+    ),
     later("pool"),
     later("agents_dirs"),
     later("surfaces"),
@@ -273,7 +278,13 @@ const DEFAULTS: &[Key] = &[
         "",
         "One of `intelligence.models` for a spawn that names none, or `inherit`; by default the agent's own model.",
     ),
-    later("durable"),
+    key(
+        "durable",
+        Switch,
+        "",
+        "Whether a restart of the daemon takes up a run whose spawn does not say; by default as \
+         `store.durability.work`.",
+    ),
 ];
 
 const DEFAULT_LIMITS: &[Key] = &[
@@ -299,6 +310,44 @@ const SPAWN: &[Key] = &[
     later("gid"),
     later("instance_uid"),
     later("instance_gid"),
+];
+
+const STORE: &[Key] = &[
+    key(
+        "kind",
+        OneOf(&["sqlite", "memory", "none"]),
+        "sqlite",
+        "Where a daemon keeps its runs, its plan, its conversation and its budgets: in the state directory, or as long \
+         as it lives. `agentd run` keeps them in memory.",
+    ),
+    key(
+        "path",
+        Path,
+        "",
+        "The state directory; by default `$STATE_DIRECTORY`, else `$XDG_STATE_HOME/agentd/NAME` with the agent's name.",
+    ),
+    key(
+        "min_free",
+        Size,
+        "256MiB",
+        "Free disk in the state directory below which no new run is taken; running ones go on.",
+    ),
+    key("durability", Section(DURABILITY), "", ""),
+];
+
+const DURABILITY: &[Key] = &[
+    key(
+        "commit",
+        OneOf(&["strict", "relaxed"]),
+        "strict",
+        "Whether a run's end is told no sooner than it is on disk. A kill's always is.",
+    ),
+    key(
+        "work",
+        OneOf(&["durable", "ephemeral"]),
+        "durable",
+        "Whether a restart takes up a run of which neither its spawn nor `subagents.defaults.durable` says.",
+    ),
 ];
 
 const LIFECYCLE: &[Key] = &[

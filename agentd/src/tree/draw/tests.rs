@@ -2,6 +2,7 @@ use super::*;
 use agentd_core::id::{Handle, NodeId};
 use agentd_core::money::Usd;
 use agentd_core::record::Status;
+use agentd_core::snapshot::StoreView;
 use agentd_core::time::Now;
 use agentd_core::wire::message::{Mode, Role};
 use proptest::prelude::*;
@@ -28,7 +29,7 @@ fn run(node: u64, parent: Option<u64>, waits: Waits, title: &str) -> RunView {
 
 fn snapshot(runs: Vec<RunView>) -> Snapshot {
     let total = Tokens { input: 61_000, usd: Usd::from_nanos(312_000_000), ..Tokens::default() };
-    Snapshot { now: Now::default(), runs, total, ended: (5, 4), draining: false }
+    Snapshot { now: Now::default(), runs, total, ended: (5, 4), draining: false, store: StoreView::Works }
 }
 
 fn at(seconds: u64) -> Instant {

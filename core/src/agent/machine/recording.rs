@@ -8,7 +8,7 @@ use crate::transcript::{Item, ItemCall, ItemResult, ItemRole};
 use crate::wire::message::{ContextRole, Spawn, TurnOutcome};
 
 /// What a run begins with.
-pub(super) fn opening(spec: &Spawn) -> Vec<Item> {
+pub(super) fn opening(spec: &Spawn, turn: u64) -> Vec<Item> {
     let context = spec.context.iter().map(|message| {
         let role = match message.role {
             ContextRole::User => ItemRole::User,
@@ -16,7 +16,7 @@ pub(super) fn opening(spec: &Spawn) -> Vec<Item> {
         };
         Item::Context { role, text: message.content.clone() }
     });
-    context.chain([Item::Turn { turn: 1, text: spec.instruction.clone() }]).collect()
+    context.chain([Item::Turn { turn, text: spec.instruction.clone() }]).collect()
 }
 
 impl Loop {
@@ -35,7 +35,7 @@ impl Loop {
 
     /// The message of a turn that begins.
     pub(super) fn record_turn(&self, text: &str, out: &mut Vec<Output>) {
-        self.record(|| Item::Turn { turn: self.turn.id, text: text.to_owned() }, out);
+        self.record(|| Item::Turn { turn: self.turn.written, text: text.to_owned() }, out);
     }
 
     /// The model is told something in the middle of a turn.
@@ -76,7 +76,7 @@ impl Loop {
 
     /// The turn in hand has ended.
     pub(super) fn record_end(&self, outcome: &TurnOutcome, out: &mut Vec<Output>) {
-        self.record(|| Item::Ended { turn: self.turn.id, outcome: outcome.clone() }, out);
+        self.record(|| Item::Ended { turn: self.turn.written, outcome: outcome.clone() }, out);
     }
 
     /// The history, as a transcript has it.
@@ -92,7 +92,7 @@ impl Loop {
                     items.push(Item::Context { role: ItemRole::Assistant, text });
                 }
                 Message::User(text) if at == self.history.begins => {
-                    items.push(Item::Turn { turn: self.turn.id, text: text.clone() });
+                    items.push(Item::Turn { turn: self.turn.written, text: text.clone() });
                 }
                 Message::User(text) => items.push(Item::Told { text: text.clone() }),
                 Message::Assistant { text, calls } => {

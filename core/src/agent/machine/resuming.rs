@@ -6,13 +6,13 @@ use crate::agent::history::History;
 use crate::agent::{Output, Terminal};
 use crate::time::Instant;
 use crate::transcript::{Item, Past};
-use crate::wire::message::{self, Begins, TurnOutcome};
+use crate::wire::message::{self, Begins, Role, Spawn, TurnOutcome};
 
 /// What is still to be told or gone on with of a past.
 #[derive(Debug, Default)]
 pub(super) struct TakenUp {
-    /// How the instruction's turn ended: whoever supervises waits for it first.
-    first: Option<TurnOutcome>,
+    /// How the turn of the instruction ended: whoever supervises waits for it first.
+    known: Option<TurnOutcome>,
     /// The last turn that ended, for who has not heard so.
     ended: Option<(u64, TurnOutcome)>,
     /// An answer that was to end the turn in hand: its text, and whether it is partial.
@@ -32,46 +32,55 @@ pub(super) enum Known {
 }
 
 impl Loop {
-    /// The same loop with the past of an earlier process, before its `Start`. Where that says nothing of use it begins
+    /// The same loop with the past that its transcript holds, before its `Start`. Where that says nothing of use it begins
     /// as it would have.
     #[must_use]
-    pub fn taking_up(mut self, past: Past, begins: Begins) -> Loop {
+    pub fn taking_up(mut self, past: Past, spec: &Spawn) -> Loop {
+        let Some(begins) = spec.transcript.as_ref().map(|transcript| transcript.begins) else { return self };
         if past.turn == 0 || begins == Begins::Anew {
             return self;
         }
+        let asked = self.turn.written;
+        let knows = match spec.role {
+            // A conversation's file holds turns of other workers; the one that is asked for may not be in it yet.
+            Role::Worker => past.run == Some(spec.run_id) && past.turn == asked,
+            // What was written of a subagent begins with its instruction.
+            Role::Subagent => true,
+        };
         let in_turn = past.is_in_turn();
-        let Past {
-            messages, context, begins: from, turn, turns, answered, first, ended, steps, tokens, ..
-        } = past;
+        let Past { messages, context, begins: from, turn, turns, answered, first, ended, .. } = past;
         self.history = History::taken_up(messages, context, from);
         let orphans = past.orphans.into_iter().map(Item::ToolResult);
-        if begins == Begins::After {
-            let asked = self.opening.pop();
-            self.opening = orphans.chain(asked).collect();
+        if begins == Begins::After || !knows {
+            let next = self.opening.pop();
+            self.opening = orphans.chain(next).collect();
             if let Some(Item::Turn { text, .. }) = self.opening.last() {
                 self.history.begin_turn(text.clone());
             }
+            self.turn.number = turns.saturating_add(1);
             return self;
         }
         self.opening = orphans.collect();
-        // Of many turns the first is the one that is waited for, until a message asks for another.
-        let is_first = !self.warm || turn == 1;
-        self.turn = Turn::new(if self.warm { 1 } else { turn }, turns);
+        self.turn = Turn { written: asked, ..Turn::new(1, turns) };
         if in_turn {
-            self.budget.take_up(steps, tokens);
+            self.budget.take_up(past.steps, past.tokens);
         }
-        let interrupted = (in_turn && !is_first).then_some(turn);
-        let answered = answered.filter(|_| in_turn);
-        self.taken_up = TakenUp { answered, first: first.filter(|_| self.warm), ended, interrupted };
+        // Whoever supervises waits for the turn of the instruction first, and asks for later ones.
+        let is_asked = |of: &(u64, TurnOutcome)| of.0 == asked;
+        let known =
+            ended.clone().filter(is_asked).map(|(_, outcome)| outcome).or(first.filter(|_| asked == 1));
+        self.taken_up = TakenUp {
+            known: known.filter(|_| !(in_turn && turn == asked)),
+            ended: ended.filter(|of| !is_asked(of)),
+            answered: answered.filter(|_| in_turn),
+            interrupted: (in_turn && turn != asked).then_some(turn),
+        };
         self
     }
 
-    /// What `Start` means to a run with a past: the end of its turn, if that is known.
+    /// The end of the turn that `Start` begins, if it is known.
     pub(super) fn known_end(&mut self) -> Option<TurnOutcome> {
-        match self.warm {
-            true => self.taken_up.first.take(),
-            false => self.taken_up.ended.take().map(|(_, outcome)| outcome),
-        }
+        self.taken_up.known.take()
     }
 
     /// What a message means to a run with a past.

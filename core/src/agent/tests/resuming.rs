@@ -82,8 +82,8 @@ fn steps_and_tokens_of_the_turn_count_on() {
     first.reply(calls(&[("a", "files_read", "{}")]));
     first.done("a", "x");
     let mut past = past_of(&first.recorded());
-    (past.steps, past.tokens) = (2, 999_990);
-    let machine = Loop::new(&spec, tools(), Vec::new(), None, Instant::ZERO).taking_up(past, Begins::Again);
+    (past.run, past.steps, past.tokens) = (Some(spec.run_id), 2, 999_990);
+    let machine = Loop::new(&spec, tools(), Vec::new(), None, Instant::ZERO).taking_up(past, &spec);
     let mut run = Run { machine, now: Instant::ZERO, outputs: Vec::new() };
     run.input(Input::Start);
     assert_eq!((run.last_request().step, run.last_request().tokens_left), (3, 10));
@@ -94,7 +94,7 @@ fn steps_and_tokens_of_the_turn_count_on() {
 
 #[test]
 fn turns_that_ended_are_told_again_and_the_one_in_hand_goes_on() {
-    let spec = recorded(warm(), Begins::Again);
+    let spec = recorded(Spawn { role: Role::Subagent, ..warm() }, Begins::Again);
     let mut first = Run::of(&spec);
     first.reply(answer("one"));
     first.message(2, "and now");
@@ -142,6 +142,38 @@ fn a_worker_that_comes_after_another_knows_what_was_done() {
     assert_eq!(run.turn_result().0, 1);
     let Item::Turn { turn: 1, text } = &run.recorded()[0] else { panic!("{:?}", run.recorded()) };
     assert_eq!(text, "and the rest?");
+}
+
+#[test]
+fn a_worker_that_was_cut_off_before_it_wrote_anything_begins_its_turn() {
+    // The turn that is asked for is the third of this worker; the file ends with another worker's third.
+    let first = whole(&recorded(spec(), Begins::Anew)).recorded();
+    let asked = |turn: u64, role: Role| {
+        let mut spec = recorded(Spawn { role, instruction: "do it".into(), ..warm() }, Begins::Again);
+        spec.transcript.as_mut().expect("a transcript").turn = turn;
+        spec
+    };
+    let past = |run: RunId| Past { run: Some(run), ..past_of(&first) };
+    let calls = |spec: &Spawn, past: Past| {
+        let machine = Loop::new(spec, tools(), Vec::new(), None, Instant::ZERO).taking_up(past, spec);
+        let mut run = Run { machine, now: Instant::ZERO, outputs: Vec::new() };
+        run.input(Input::Start);
+        run
+    };
+    let spec = asked(1, Role::Worker);
+    let other = RunId::NIL;
+    assert_eq!(calls(&spec, past(other)).told().len(), 8, "another worker's turn 1 is not this one's");
+    assert_eq!(
+        calls(&asked(3, Role::Worker), past(spec.run_id)).told().len(),
+        8,
+        "turn 3 is not in the file yet"
+    );
+    // Its own is: it is told as it ended.
+    let told = calls(&spec, past(spec.run_id));
+    assert_eq!((told.requests().len(), told.turn_result().1.text.as_deref()), (0, Some("all of it")));
+    // What is written anew is written under the number that was asked for.
+    let run = calls(&asked(3, Role::Worker), past(spec.run_id));
+    assert!(matches!(run.recorded().last(), Some(Item::Turn { turn: 3, .. })));
 }
 
 #[test]

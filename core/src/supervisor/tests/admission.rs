@@ -81,7 +81,8 @@ fn a_child_gets_what_was_passed_and_nothing_else() {
     assert!(spawn.own_tools.is_empty());
     let root = desk.child(worker).spawn.clone().expect("spawned");
     assert_eq!(spawn.trace.trace_id, root.trace.trace_id);
-    assert_eq!(spawn.trace.parent_span_id, Some(root.trace.span_id.clone()));
+    let call = crate::transcript::span::of_call(&root.trace.span_id, "call-2");
+    assert_eq!(spawn.trace.parent_span_id, Some(call), "the span of the call that delegated");
 }
 
 #[test]

@@ -12,11 +12,14 @@ mod lifecycle;
 mod models;
 mod operator;
 mod queue;
+mod restart;
+mod saving;
 mod sums;
 mod throttling;
 mod turns;
 mod waits;
 mod warm;
+mod writing;
 
 use super::*;
 use crate::action::ChildSignal;
@@ -24,6 +27,7 @@ use crate::bytes::{Bytes, Json};
 use crate::config::{ModelChoice, Rate, SubagentLimits};
 use crate::event::Exit;
 use crate::record::{ResultObject, Status, UsageSum};
+use crate::store::{Entry, Kind, Saved, Write, record_in};
 use crate::time::{Duration, Wall};
 use crate::wire::message::{
     Dialect, Files, LoopEnd, LoopEvidence, Mode, Model, Pong, Ready, RunResult, Server, Spawn, State,
@@ -94,6 +98,12 @@ pub(super) struct Desk {
     held: Vec<Event>,
     hold_spawns: bool,
     records: Vec<crate::record::Record>,
+    /// Saves that are out: what each holds.
+    saves: BTreeMap<u64, Vec<Write>>,
+    /// What is durable.
+    disk: BTreeMap<(Kind, String), Vec<u8>>,
+    /// What the store answers instead.
+    fails: Option<(&'static str, bool)>,
     /// The operator's answers, by call.
     answers: BTreeMap<u64, (bool, Value)>,
     host_calls: Vec<crate::action::HostCall>,
@@ -114,6 +124,9 @@ impl Desk {
             held: vec![],
             hold_spawns: false,
             records: vec![],
+            saves: BTreeMap::new(),
+            disk: BTreeMap::new(),
+            fails: None,
             answers: BTreeMap::new(),
             host_calls: vec![],
             cancelled: vec![],
@@ -133,6 +146,7 @@ impl Desk {
     fn event(&mut self, event: Event) {
         let mut queue = std::collections::VecDeque::from([event]);
         while let Some(event) = queue.pop_front() {
+            self.answered(&event);
             let mut out = Actions::new();
             let now = Now { mono: Instant::from_millis(self.now_ms), wall: Wall(1_000_000 + self.now_ms) };
             self.core.handle(now, event, &mut out);
@@ -182,9 +196,15 @@ impl Desk {
             }
             Action::Sweep { node, .. } => Some(Event::Swept { node, killed: 0, remaining: 0 }),
             Action::Reap { node } => Some(Event::Reaped { node }),
-            Action::Persist { seq, record } => {
-                self.records.push(*record);
-                let event = Event::Stored { seq };
+            Action::Persist { seq, writes, .. } => {
+                self.records.extend(record_in(&writes).cloned());
+                self.saves.insert(seq, writes);
+                let event = match self.fails {
+                    None => Event::Stored { seq },
+                    Some((error, retryable)) => {
+                        Event::StoreFailed { seq, error: error.to_owned(), retryable }
+                    }
+                };
                 if self.hold_stored {
                     self.held.push(event);
                     None
@@ -222,6 +242,43 @@ impl Desk {
                 None
             }
         }
+    }
+
+    /// A store answers: what it has is on the disk from now on.
+    fn answered(&mut self, event: &Event) {
+        if let Event::StoreFailed { seq, .. } = event {
+            self.saves.remove(seq);
+        }
+        let Event::Stored { seq } = event else { return };
+        for write in self.saves.remove(seq).unwrap_or_default() {
+            let Entry { kind, key, value } = Entry::of(&write).expect("it can be written");
+            match value {
+                Some(value) => drop(self.disk.insert((kind, key), value)),
+                None => drop(self.disk.remove(&(kind, key))),
+            }
+        }
+    }
+
+    /// The next life of a daemon that was killed now, with what was durable.
+    fn reborn(self) -> Desk {
+        let config = self.core.config.clone();
+        self.reborn_as(config)
+    }
+
+    fn reborn_as(self, config: Config) -> Desk {
+        let mut desk = Desk::new(config);
+        let entries =
+            self.disk.iter().map(|((kind, key), value)| (kind.name(), key.as_str(), value.as_slice()));
+        let saved = Saved::read(entries);
+        desk.disk = self.disk;
+        desk.event(Event::Seeded { seed: 8 });
+        desk.event(Event::Restored(Box::new(saved)));
+        desk
+    }
+
+    /// The process that serves `sub-<n>`.
+    fn node_of(&self, n: u64) -> NodeId {
+        self.core.by_handle[&Handle(n)]
     }
 
     /// The status of `sub-<n>`.

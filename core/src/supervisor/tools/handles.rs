@@ -88,6 +88,9 @@ impl Core {
             if only {
                 self.leave_children(node);
             }
+            if let Some(run) = self.run(node) {
+                run.takes_below = !only;
+            }
             self.decide(node, Ending::without_result(Status::Cancelled, error), out);
             self.push_ladder(node, Push::Ask, out);
         }

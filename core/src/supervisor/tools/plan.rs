@@ -5,6 +5,8 @@ use crate::action::Actions;
 use crate::error::Refusal;
 use crate::id::NodeId;
 use crate::plan::{Change, ItemStatus, Plan};
+use crate::snapshot::StoreView;
+use crate::supervisor::keeping::Shelf;
 use crate::supervisor::{Core, ms};
 use crate::time::Duration;
 use serde_json::{Map, Value, json};
@@ -22,6 +24,7 @@ impl Core {
         let plan = Plan::new(goal, items).map_err(|problems| arguments(problems.join("; ")))?;
         let value = self.plan.insert(plan);
         let value = json!(value);
+        self.mark(Shelf::Plan);
         self.answer(node, id, false, &value, out);
         Ok(())
     }
@@ -56,6 +59,7 @@ impl Core {
         };
         let plan = self.plan.as_mut().ok_or_else(no_plan)?;
         plan.update(item, change).map_err(|problems| arguments(problems.join("; ")))?;
+        self.mark(Shelf::Plan);
         // One that is bound to a run which is over already settles now.
         if let Some(of) = bound.filter(|of| self.final_object(*of).is_some()) {
             self.settle_plan(of);
@@ -73,12 +77,15 @@ impl Core {
             self.by_handle.values().filter(|n| self.runs.get(n).is_some_and(|r| !r.outcome.is_decided()));
         let runs: Vec<Value> = live.map(|n| self.status_of(*n)).collect();
         let (ended, completed) = self.ended_count;
-        let value = json!({
+        let mut value = json!({
             "runs": runs,
             "ended": { "all": ended, "completed": completed },
             "plan": self.plan,
             "budget": self.budget_of(node),
         });
+        if let StoreView::Down { error, .. } = self.store_view() {
+            value["store"] = json!({ "down": error });
+        }
         self.answer(node, id, false, &value, out);
         Ok(())
     }

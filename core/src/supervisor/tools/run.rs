@@ -11,14 +11,18 @@ use crate::json;
 use crate::limits;
 use crate::plan::Change;
 use crate::policy::grant::Grant;
-use crate::policy::registry;
+use crate::run::warm::FIRST_TURN;
 use crate::run::{Request, Waiter, nice};
 use crate::supervisor::catalogue::delegation_tools;
+use crate::supervisor::gear::Gear;
+use crate::supervisor::keeping::Shelf;
 use crate::supervisor::spawn::{Plan, Right};
 use crate::supervisor::{Core, host_tools, ms};
 use crate::time::Duration;
 use crate::wire::Encoder;
-use crate::wire::message::{Down, Mode, Model, Role, RunLimits, Server, Spawn, ToolName, Trace, VERSION};
+use crate::wire::message::{
+    Begins, Down, Mode, Model, Role, RunLimits, Server, Spawn, ToolName, Trace, VERSION,
+};
 use serde_json::{Map, Value};
 
 /// Room left in the first frame for values that the host puts in.
@@ -60,7 +64,10 @@ impl Core {
         };
         let verdict = self.admission.admit(applicant, self.now.mono)?;
         // Names are minted only now: a refusal uses up no handle.
-        let (run_id, trace) = self.mint_names(Some(node));
+        let (run_id, trace) = self.mint_names(Some(node), call_id);
+        let place = self.new_place(run_id, node);
+        let by = self.runs.get(&node).map(|run| (run.record.run_id, call_id));
+        payload.transcript = self.transcript(place.as_ref(), by, FIRST_TURN, Begins::Anew);
         payload.run_id = run_id;
         payload.trace = trace;
         payload.handle = Some(self.mint_handle());
@@ -71,13 +78,19 @@ impl Core {
             parent: (node != NodeId::OPERATOR).then_some(node),
             call_id: call_id.map(str::to_owned),
             principal,
-            grant: granted.grant,
-            host: granted.host,
-            walls,
-            priority: args.priority.unwrap_or(self.config.defaults.priority),
-            price: model.price,
-            caps: self.caps(&args),
-            payload,
+            gear: Gear {
+                grant: granted.grant,
+                host: granted.host,
+                walls,
+                priority: args.priority.unwrap_or(self.config.defaults.priority),
+                price: model.price,
+                caps: self.caps(&args),
+                delegates: args.delegate && self.admission.depth_allows(depth + 1),
+                durable: args.durable.unwrap_or(self.config.store.work),
+                resume: args.resume.unwrap_or(true),
+                transcript: place,
+                payload,
+            },
         };
         let child = self.begin(plan, out);
         self.bind_item(args.plan_item, child);
@@ -117,6 +130,7 @@ impl Core {
         if let (Some(plan), Some(item)) = (&mut self.plan, item) {
             // There is such an item: the gate has looked.
             let _bound = plan.update(item, Change { bind, ..Change::default() });
+            self.mark(Shelf::Plan);
         }
     }
 
@@ -146,10 +160,7 @@ impl Core {
                 Grant::NOTHING
             }
         };
-        let given = host_tools::names(&self.config.host);
-        let names = registry::names(&self.config.servers, &self.offered, &given);
-        let names = names.names.into_iter().filter(|n| servers.iter().any(|s| s.name == n.server));
-        let names: Vec<ToolName> = names.chain(host_tools::names(host.iter().copied())).collect();
+        let names = self.names_of(&servers, host.iter().copied());
         problems.extend(self.unmatched(&asked, &above, &servers, &names));
         let host = host.into_iter().cloned().collect();
         Narrowed { servers, host, grant: above.narrow(&asked), names, problems }

@@ -34,6 +34,7 @@ impl Core {
                 full(waiting)
             });
         }
+        self.mark_letter(target, message);
         self.hand_next(target, out);
         let Some(run) = self.runs.get(&target) else { return Ok(()) };
         let queued = run.warm.as_ref().map_or(0, |warm| warm.waiting());

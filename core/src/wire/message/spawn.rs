@@ -82,13 +82,15 @@ pub struct Transcript {
     pub parent: Option<RunId>,
     /// The conversation it belongs to.
     pub session: RunId,
+    /// The number under which the file has the turn of the instruction, or will have it.
+    pub turn: u64,
     /// What to make of what the file holds already.
     #[serde(deserialize_with = "exact::variant")]
     pub begins: Begins,
 }
 
 /// How a run stands to what its transcript holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Begins {
     /// It begins with its instruction, whatever was before.

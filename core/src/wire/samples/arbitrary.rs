@@ -76,7 +76,7 @@ prop_compose! {
         budget in option::of(option::of((text(), dialect()).prop_map(|(name, dialect)| Model { name, dialect }))),
         transcript in option::of((text(), text(), option::of(text()), any::<bool>(), begins()).prop_map(
             |(path, agent_type, tool_call_id, parent, begins)| Transcript {
-                path, agent_type, tool_call_id, parent: parent.then(run_id), session: run_id(), begins,
+                path, agent_type, tool_call_id, parent: parent.then(run_id), session: run_id(), turn: 1, begins,
             },
         )),
         (steps, tokens, deadline_ms, repeats, tool_result_bytes) in (small(), number(), number(), small(), number()),

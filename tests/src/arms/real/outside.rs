@@ -6,7 +6,8 @@ use crate::arms::scenario::Scenario;
 use crate::sim::plan::Fault;
 use agentd_core::event::Event;
 use agentd_core::note::Note;
-use agentd_core::record::{Record, ResultObject};
+use agentd_core::record::ResultObject;
+use agentd_core::store::{Class, Write};
 use agentd_core::time::Now;
 use agentd_core::wire::message::{FailKind, Spawn};
 use agentd_core::wire::{Down, Encoder};
@@ -75,7 +76,7 @@ impl Outside for Store {
 
     fn note(&mut self, _now: Now, _note: Note) {}
 
-    fn persist(&mut self, seq: u64, _record: &Record) -> StoreAnswer {
+    fn persist(&mut self, seq: u64, _class: Class, _writes: Vec<Write>) -> StoreAnswer {
         let answer = self.outcome(self.saves, seq);
         self.saves += 1;
         match self.orders.as_ref().map(|orders| orders.send(answer)) {

@@ -2,7 +2,7 @@
 
 use super::Draw;
 use super::swarm::Trouble;
-use crate::sim::plan::{Fault, Interrupt, Knobs, Order};
+use crate::sim::plan::{Fault, Interrupt, Knobs, Order, Plan};
 
 /// A kind of fault, and how one is drawn.
 type Kind = (Trouble, fn(&mut Draw, &Knobs) -> Fault);
@@ -51,6 +51,17 @@ impl Draw {
         if self.one_in(2) {
             let later = self.pick(&[0, 1, 300, knobs.drain_ms, knobs.drain_ms + 1_500]);
             faults.push(Fault::Signal { at_ms: at_ms + later, signal });
+        }
+    }
+
+    /// A store that outlives the daemon, and daemons that are killed and begun again on it.
+    pub(super) fn restarts(&mut self, plan: &mut Plan) {
+        plan.knobs.keeps = true;
+        plan.knobs.relaxed = self.one_in(4);
+        plan.knobs.ephemeral = self.one_in(8);
+        for _ in 0..self.pick(&[0, 1, 1, 1, 2, 3, 6]) {
+            let range = self.pick(&[6, 30, 60, 200, 800]);
+            plan.faults.push(Fault::Restart { at_action: self.rng.below(range), torn: self.one_in(4) });
         }
     }
 

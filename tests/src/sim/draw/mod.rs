@@ -49,6 +49,10 @@ fn plan_by(mut rng: Choices, seed: u64) -> Plan {
     if d.rng.below(3) == 1 {
         d.purse(&mut plan);
     }
+    // The same of a store that outlives the daemon.
+    if d.rng.below(3) == 1 {
+        d.restarts(&mut plan);
+    }
     plan
 }
 
@@ -134,6 +138,9 @@ impl Draw {
             endpoints: 0,
             priced: self.one_in(2),
             purse: None,
+            keeps: false,
+            relaxed: false,
+            ephemeral: false,
             parent_death: true,
             jitter_ms: self.pick(&[0, 1, 1, 10, 40]),
             tick_first: self.one_in(2),

@@ -4,8 +4,9 @@
 use super::puppet::Puppet;
 use super::step::Step;
 use super::{Case, Stage};
+use crate::sim::disk::Disk;
 use crate::sim::kernel::{Effect, Kernel, SIGKILL, SIGTERM};
-use crate::sim::oracle::{Misdeed, Oracles, Violation};
+use crate::sim::oracle::{Across, Misdeed, Oracles, Violation};
 use crate::sim::plan::{Plan, START};
 use crate::sim::program::instruction;
 use crate::sim::replay::Keep;
@@ -31,6 +32,7 @@ pub(super) struct Table<'a, M> {
     case: &'a Case,
     machine: M,
     kernel: Kernel,
+    disk: Disk,
     oracles: Oracles,
     story: Story,
     now: Instant,
@@ -58,7 +60,8 @@ impl<'a, M: Machine + Debug> Table<'a, M> {
             case,
             machine,
             kernel: Kernel::new(case.knobs.pids),
-            oracles: Oracles::new(Arc::new(plan)),
+            disk: Disk::default(),
+            oracles: Oracles::new(Arc::new(plan), Across::default()),
             story: Story::new(if story { Keep::Story } else { Keep::Verdict }),
             now: START,
             puppets: BTreeMap::new(),
@@ -340,7 +343,7 @@ impl<'a, M: Machine + Debug> Table<'a, M> {
             self.machine.handle(now, event, &mut actions);
             for action in actions {
                 self.story.action(&action);
-                self.oracles.did(self.now, &action, &self.kernel);
+                self.oracles.did(self.now, &action, &self.kernel, &self.disk);
                 if self.is_broken() {
                     return;
                 }

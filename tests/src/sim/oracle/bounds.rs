@@ -47,6 +47,7 @@ impl Bounds {
                 Fault::Operator { order: Order::Pause { ms }, .. } => faults += Duration::from_millis(*ms),
                 Fault::SpawnFails { .. } => faults += Duration::from_millis(400),
                 Fault::Stillborn { .. }
+                | Fault::Restart { .. }
                 | Fault::SpawnFrameFails { .. }
                 | Fault::CancelPrompt { .. }
                 | Fault::ExitUnknown { .. }

@@ -4,6 +4,7 @@
 //! | file | rules |
 //! |---|---|
 //! | `facts` | none: what is known of every node, run and request |
+//! | `across` | what holds from one life of the daemon to the next |
 //! | `ownership` | nothing is signalled, swept, reaped or written to that is not ours; reap last |
 //! | `answers` | one answer per request, to the one that asked; no result but the record's |
 //! | `operators` | one answer per operator's call |
@@ -20,6 +21,7 @@
 //! | `rest` | once nothing goes wrong any more all comes to rest; nothing outlives a daemon that was killed |
 //! | `bounds` | how long anything may take; signals have a reason; timers move; rest comes |
 
+mod across;
 mod answers;
 mod bounds;
 mod budget;
@@ -37,14 +39,18 @@ mod throttle;
 mod turns;
 mod usage;
 
+use crate::sim::disk::Disk;
 use crate::sim::kernel::Kernel;
-use crate::sim::plan::Plan;
+use crate::sim::plan::{Fault, Plan};
+pub(crate) use across::Across;
 use agentd_core::action::Action;
 use agentd_core::event::Event;
 use agentd_core::id::NodeId;
-use agentd_core::limits::END_OF_FILE_WAIT;
+use agentd_core::limits::{END_OF_FILE_WAIT, LAST_SAVES};
 use agentd_core::note::Level;
+use agentd_core::record::ResultObject;
 use agentd_core::snapshot::Snapshot;
+use agentd_core::store::{Saved, record_in};
 use agentd_core::time::{Duration, Instant};
 use agentd_core::wire::Down;
 use facts::Facts;
@@ -81,6 +87,7 @@ pub(crate) enum Misdeed {
 /// See the module.
 pub(crate) struct Oracles {
     facts: Facts,
+    across: Across,
     permits: Permits,
     bounds: bounds::Bounds,
     violation: Option<Violation>,
@@ -93,8 +100,9 @@ pub(crate) struct Oracles {
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
 
 impl Oracles {
-    pub(crate) fn new(plan: Arc<Plan>) -> Oracles {
+    pub(crate) fn new(plan: Arc<Plan>, across: Across) -> Oracles {
         Oracles {
+            across,
             permits: Permits::new(&plan.knobs),
             bounds: bounds::Bounds::new(&plan),
             facts: Facts::new(plan),
@@ -102,6 +110,26 @@ impl Oracles {
             exited: false,
             looked: Instant::ZERO,
         }
+    }
+
+    /// A daemon begins with what is durable.
+    pub(crate) fn begin(&mut self, saved: &Saved) {
+        self.across.begin(saved);
+    }
+
+    /// Which life of the daemon it is, from 1.
+    pub(crate) fn life(&self) -> u32 {
+        self.across.life()
+    }
+
+    /// What the next life is judged by.
+    pub(crate) fn into_across(self) -> Across {
+        self.across
+    }
+
+    /// Runs of an earlier life are not known from their beginning on: rules about how one came about are for the first.
+    fn is_first_life(&self) -> bool {
+        self.across.life() <= 1
     }
 
     pub(crate) fn violation(&self) -> Option<&Violation> {
@@ -125,6 +153,7 @@ impl Oracles {
     /// The core is about to take this event.
     pub(crate) fn fed(&mut self, now: Instant, event: &Event) {
         self.facts.fed(now, event);
+        self.across.fed(event);
         if let Event::Signalled { signal } = event
             && self.facts.stops(*signal)
         {
@@ -133,16 +162,30 @@ impl Oracles {
     }
 
     /// The core asked for this; it is about to be done.
-    pub(crate) fn did(&mut self, now: Instant, action: &Action, kernel: &Kernel) {
+    pub(crate) fn did(&mut self, now: Instant, action: &Action, kernel: &Kernel, disk: &Disk) {
         if self.exited {
             self.break_rule("exit is the last action", now, format!("{action:?}"));
+        }
+        if !self.is_first_life()
+            && let Action::Persist { writes, .. } = action
+            && let Some(record) = record_in(writes)
+        {
+            self.facts.decided_again(record);
+        }
+        let verdict = self.across.did(&self.facts, action).and_then(|()| self.judge_told(action, disk));
+        self.check(now, verdict);
+        if !self.is_first_life() {
+            return self.did_again(now, action, kernel);
         }
         let verdict = ownership::judge(&self.facts, now, action, kernel)
             .and_then(|()| bounds::judge_signal(&self.facts, &self.bounds, now, action));
         self.check(now, verdict);
         match action {
-            Action::Persist { record, seq } => {
-                let verdict = records::judge(&self.facts, &self.bounds, now, record, *seq)
+            Action::Persist { writes, seq, .. } => {
+                let verdict = records::judge_number(&self.facts, *seq);
+                self.check(now, verdict);
+                let Some(record) = record_in(writes) else { return self.facts.did(now, action) };
+                let verdict = records::judge(&self.facts, &self.bounds, now, record)
                     .and_then(|()| usage::judge_record(&mut self.facts, record));
                 self.check(now, verdict);
                 let verdict = self.permits.persisted(&self.facts, now, record);
@@ -155,6 +198,15 @@ impl Oracles {
             }
             Action::Note(note) if note.level == Level::Error => {
                 self.break_rule("no error is logged", now, format!("{} {:?}", note.event, note.fields));
+            }
+            Action::Note(note) if note.event == "store.gave_up" => {
+                let due = self.bounds.drain_end(&self.facts).map(|end| end + LAST_SAVES);
+                let early = due.is_none_or(|due| now < due);
+                let verdict = unless(!early, "saves are given up no sooner than the drain is over", || {
+                    format!("due at {due:?}")
+                });
+                self.check(now, verdict);
+                self.facts.given_up(now);
             }
             Action::Note(note) => {
                 let verdict = turns::judge_note(&mut self.facts, now, note);
@@ -195,6 +247,51 @@ impl Oracles {
         self.facts.did(now, action);
     }
 
+    /// What holds in a later life as it does in the first.
+    fn did_again(&mut self, now: Instant, action: &Action, kernel: &Kernel) {
+        let verdict = ownership::judge(&self.facts, now, action, kernel);
+        self.check(now, verdict);
+        match action {
+            Action::Persist { seq, .. } => {
+                let verdict = records::judge_number(&self.facts, *seq);
+                self.check(now, verdict);
+            }
+            Action::Spawn { node, .. } => {
+                let verdict = records::judge_spawn(&self.facts, *node);
+                self.check(now, verdict);
+            }
+            Action::Note(note) if note.level == Level::Error => {
+                self.break_rule("no error is logged", now, format!("{} {:?}", note.event, note.fields));
+            }
+            Action::SendToChild { node, frame } => {
+                let read = self.facts.read_down(now, *node, frame);
+                for down in read.as_ref().into_iter().flatten() {
+                    // What was said is remembered; a message may be one of an earlier life.
+                    let _of_this_life = turns::judge_down(&mut self.facts, now, *node, down);
+                }
+                self.check(now, read.map(drop));
+            }
+            Action::Exit { .. } => self.exited = true,
+            _ => {}
+        }
+        self.facts.did(now, action);
+    }
+
+    /// What is told to an operator or a person is durable, where commits are strict and the store works (S10.2).
+    fn judge_told(&self, action: &Action, disk: &Disk) -> Verdict {
+        let knobs = &self.facts.plan.knobs;
+        let fails = |fault: &Fault| matches!(fault, Fault::StoreFails { .. });
+        if !knobs.keeps || knobs.relaxed || self.facts.plan.faults.iter().any(fails) {
+            return Ok(());
+        }
+        let Action::Answer { error: false, value, .. } = action else { return Ok(()) };
+        let object: Option<ResultObject> = serde_json::from_slice(&value.0).ok();
+        match object.filter(|object| object.status.is_terminal()) {
+            Some(object) => self.across.told(disk, object.run_id, object.status),
+            None => Ok(()),
+        }
+    }
+
     fn said(&mut self, now: Instant, node: NodeId, down: &Down) -> Verdict {
         turns::judge_down(&mut self.facts, now, node, down)?;
         if let Down::Throttle(throttle) = down {
@@ -213,6 +310,10 @@ impl Oracles {
         if self.exited {
             return;
         }
+        if !self.is_first_life() {
+            let verdict = self.bounds.turned(now, was_tick, next);
+            return self.check(now, verdict);
+        }
         let verdict = self
             .bounds
             .turned(now, was_tick, next)
@@ -225,7 +326,7 @@ impl Oracles {
 
     /// How the core says that things stand.
     pub(crate) fn shown(&mut self, now: Instant, snapshot: &Snapshot) {
-        if !self.exited {
+        if !self.exited && self.is_first_life() {
             let verdict = shown::judge(&self.facts, snapshot);
             self.check(now, verdict);
         }
@@ -237,6 +338,9 @@ impl Oracles {
             return;
         }
         self.looked = now;
+        if !self.is_first_life() {
+            return;
+        }
         let verdict = bounds::judge_time(&self.facts, &self.bounds, now, kernel)
             .and_then(|()| answers::judge_time(&self.facts, &self.bounds, now))
             .and_then(|()| prompts::judge_time(&self.facts, &self.bounds, now))
@@ -251,8 +355,10 @@ impl Oracles {
     /// A node's process exists.
     pub(crate) fn born(&mut self, now: Instant, node: NodeId, kernel: &Kernel) {
         self.facts.node(node).born = Some(now);
-        let verdict = permits::judge_live(&self.facts, kernel);
-        self.check(now, verdict);
+        if self.is_first_life() {
+            let verdict = permits::judge_live(&self.facts, kernel);
+            self.check(now, verdict);
+        }
     }
 
     /// A node's process has ended.

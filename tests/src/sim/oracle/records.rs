@@ -13,11 +13,15 @@ use agentd_core::record::{Record, Status};
 use agentd_core::time::{Duration, Instant};
 use agentd_core::wire::message::{Mode, Role};
 
-/// Judges a record as it is handed to the store.
-pub(super) fn judge(facts: &Facts, bounds: &Bounds, now: Instant, record: &Record, seq: u64) -> Verdict {
+/// Judges the number of a save.
+pub(super) fn judge_number(facts: &Facts, seq: u64) -> Verdict {
     unless(facts.last_seq.is_none_or(|last| seq == last + 1), "store numbers rise by one", || {
         format!("{seq} after {:?}", facts.last_seq)
-    })?;
+    })
+}
+
+/// Judges a record as it is handed to the store.
+pub(super) fn judge(facts: &Facts, bounds: &Bounds, now: Instant, record: &Record) -> Verdict {
     let known = facts.runs.get(&record.run_id);
     match known {
         None => first(facts, record)?,
@@ -142,6 +146,7 @@ fn cause(
         Status::Parked => draining || known.is_some_and(|run| facts.left_over(run, now)),
         Status::Failed => told_this || unsaved || failed(facts, bounds, now, node),
         Status::Completed => told_this || known.is_some_and(|run| retired(facts, now, run, record, node)),
+        Status::Crashed => false,
         Status::Refused
         | Status::ExhaustedSteps
         | Status::ExhaustedTokens

@@ -8,6 +8,7 @@ use crate::sim::program::token_of;
 use agentd_core::id::{NodeId, RunId};
 use agentd_core::limits::{STEERS, WARM_QUEUE};
 use agentd_core::note::Note;
+use agentd_core::record::Status;
 use agentd_core::time::Instant;
 use agentd_core::wire::Down;
 use agentd_core::wire::message::{Mode, Role, Text};
@@ -297,7 +298,11 @@ pub(super) fn judge_settled(facts: &mut Facts, now: Instant) -> Verdict {
         let Some(node) = facts.nodes.get(&run.record.node) else { continue };
         let who = || name(&run.record);
         if run.terminal.is_some() || run.is_forgotten() {
-            unless(talk.waiting() == 0, NEVER, || format!("{} is over, {} wait", who(), talk.waiting()))?;
+            // What waits for a parked run is kept for the next start.
+            let parked = facts.plan.knobs.keeps && run.record.status == Status::Parked;
+            unless(parked || talk.waiting() == 0, NEVER, || {
+                format!("{} is over, {} wait", who(), talk.waiting())
+            })?;
             continue;
         }
         let told = node.first_frame && node.exit.is_none() && !node.write_failed && node.broken.is_none();

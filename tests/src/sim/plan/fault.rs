@@ -92,6 +92,14 @@ pub enum Fault {
         /// Which action.
         at_action: u64,
     },
+    /// The daemon is killed as it is about to perform this action of its life, counted from 0, and begun again with what
+    /// is durable. Each life takes the next of these.
+    Restart {
+        /// Which action.
+        at_action: u64,
+        /// The disk tears the save that it is about to make.
+        torn: bool,
+    },
     /// A stranger's orphan lands on the supervisor and ends there.
     Orphan {
         /// When.

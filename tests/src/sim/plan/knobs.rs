@@ -66,6 +66,12 @@ pub struct Knobs {
     /// What model calls may cost.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub purse: Option<Purse>,
+    /// The store outlives the daemon: it is told everything that a restart needs.
+    pub keeps: bool,
+    /// `store.durability.commit: relaxed`.
+    pub relaxed: bool,
+    /// `store.durability.work: ephemeral`.
+    pub ephemeral: bool,
     /// Children have the parent-death signal, as the spawner sets it. A machine without it is for tests of the rules.
     pub parent_death: bool,
     /// Longest ordinary delay of a notice.
@@ -147,6 +153,9 @@ impl Default for Knobs {
             endpoints: 0,
             priced: false,
             purse: None,
+            keeps: false,
+            relaxed: false,
+            ephemeral: false,
             parent_death: true,
             jitter_ms: 1,
             tick_first: false,

@@ -15,6 +15,9 @@ impl World<'_> {
         self.crashed = Some(self.now);
         self.timer = None;
         self.oracles.crashed();
+        let on_the_way = self.disk.on_the_way() as u64;
+        let durable = self.chance.below((Lane::Store, 1), on_the_way + 1);
+        self.disk.crash(durable as usize, self.next == Some(true));
         let unborn = self.agenda.take_all(|due| match due {
             Due::Born(node, _) => Some(*node),
             Due::Notice(_) | Due::Read(_) | Due::Turn(_) | Due::Dies(..) | Due::Orphan => None,

@@ -10,8 +10,9 @@ mod operator;
 mod perform;
 
 use crate::sim::agenda::{Agenda, Lane, Stream};
+use crate::sim::disk::Disk;
 use crate::sim::kernel::{Kernel, Serial};
-use crate::sim::oracle::{Oracles, Violation};
+use crate::sim::oracle::{Across, Oracles, Violation};
 use crate::sim::plan::{EPOCH_MS, Fault, Interrupt, Plan, START};
 use crate::sim::program::instruction;
 use crate::sim::story::Story;
@@ -60,7 +61,22 @@ enum Due {
     KillAll,
 }
 
+/// What one daemon leaves the next.
+#[derive(Default)]
+pub(crate) struct Legacy {
+    disk: Disk,
+    across: Across,
+    /// When it died.
+    died: Option<Instant>,
+    /// How far the wall clock was set.
+    wall_ms: i64,
+}
+
+/// How long nobody is there between two daemons.
+const BETWEEN: Duration = Duration::from_millis(2_500);
+
 /// How a life ended.
+#[derive(Default)]
 pub struct Outcome {
     /// The first rule that was broken.
     pub violation: Option<Violation>,
@@ -99,6 +115,9 @@ pub(crate) struct World<'m> {
     /// Actions so far, and at which of them the daemon is killed.
     actions: u64,
     crash_at: Option<u64>,
+    /// Another one begins after it, and whether the disk tears what is being written.
+    next: Option<bool>,
+    disk: Disk,
     /// When it was.
     crashed: Option<Instant>,
     chance: Chance,
@@ -114,10 +133,26 @@ pub(crate) struct World<'m> {
 impl<'m> World<'m> {
     /// A world at the daemon's start.
     pub(crate) fn new(plan: Arc<Plan>, machine: &'m mut dyn Machine, story: Story) -> World<'m> {
+        World::reborn(plan, machine, story, Legacy::default(), None)
+    }
+
+    /// A world at the start of the next daemon, which is killed at this action and begun again, if it is.
+    pub(crate) fn reborn(
+        plan: Arc<Plan>,
+        machine: &'m mut dyn Machine,
+        story: Story,
+        legacy: Legacy,
+        restart: Option<(u64, bool)>,
+    ) -> World<'m> {
+        let Legacy { disk, across, died, wall_ms } = legacy;
+        let dies_for_good = plan.faults.iter().find_map(|fault| match fault {
+            Fault::Crash { at_action } => Some(*at_action),
+            _ => None,
+        });
         let mut world = World {
             machine,
-            now: START,
-            wall_ms: 0,
+            now: died.map_or(START, |at| at + BETWEEN),
+            wall_ms,
             slept: Duration::ZERO,
             stopped_until: Instant::ZERO,
             timer: None,
@@ -129,13 +164,12 @@ impl<'m> World<'m> {
             spawns: 0,
             persists: 0,
             actions: 0,
-            crash_at: plan.faults.iter().find_map(|fault| match fault {
-                Fault::Crash { at_action } => Some(*at_action),
-                _ => None,
-            }),
+            crash_at: restart.map(|(at_action, _)| at_action).or(dies_for_good),
+            next: restart.map(|(_, torn)| torn),
+            disk,
             crashed: None,
             chance: Chance::new(plan.seed, plan.knobs.jitter_ms),
-            oracles: Oracles::new(Arc::clone(&plan)),
+            oracles: Oracles::new(Arc::clone(&plan), across),
             story,
             events: 0,
             over: false,
@@ -143,7 +177,7 @@ impl<'m> World<'m> {
             options: Vec::new(),
             plan,
         };
-        world.begin();
+        world.begin(died.is_none());
         world
     }
 
@@ -153,22 +187,41 @@ impl<'m> World<'m> {
         self
     }
 
-    fn begin(&mut self) {
+    fn begin(&mut self, is_first: bool) {
         let start = self.now;
-        self.later(start, (Lane::Start, 0), Due::Notice(Event::Seeded { seed: self.plan.seed }));
-        let prompt = Event::PromptSubmitted { text: instruction(0, "r") };
-        self.later(start, (Lane::Start, 0), Due::Notice(prompt));
+        let saved = self.disk.saved();
+        let was_asked = saved.conversation.as_ref().is_some_and(|row| row.last > 0);
+        self.oracles.begin(&saved);
+        let seed = self.plan.seed.rotate_left(self.oracles.life());
+        let seed = if is_first { self.plan.seed } else { seed };
+        self.later(start, (Lane::Start, 0), Due::Notice(Event::Seeded { seed }));
+        if !is_first {
+            self.later(start, (Lane::Start, 0), Due::Notice(Event::Restored(Box::new(saved))));
+        }
+        // Whoever asked and was not heard asks again.
+        if is_first || !was_asked {
+            let prompt = Event::PromptSubmitted { text: instruction(0, "r") };
+            self.later(start, (Lane::Start, 0), Due::Notice(prompt));
+        }
+        let start = START;
         let mut prompts = self.plan.prompts_ms.clone();
         prompts.sort_unstable();
         for (number, at_ms) in (2..).zip(prompts) {
             let text = instruction(0, &format!("p{number}"));
             let at = start + Duration::from_millis(at_ms);
+            if !is_first && at <= self.now {
+                continue;
+            }
             self.later(at, (Lane::Start, 0), Due::Notice(Event::PromptSubmitted { text }));
         }
         let knobs = &self.plan.knobs;
-        let ends = |f: &Fault| matches!(f, Fault::Signal { signal: Interrupt::Term | Interrupt::Int, .. });
+        let to_come = |at_ms: u64| is_first || START + Duration::from_millis(at_ms) > self.now;
+        let ends = |f: &Fault| match f {
+            Fault::Signal { signal: Interrupt::Term | Interrupt::Int, at_ms } => to_come(*at_ms),
+            _ => false,
+        };
         if !knobs.one_shot && !self.plan.faults.iter().any(ends) {
-            let at = start + Duration::from_millis(knobs.stop_ms);
+            let at = (start + Duration::from_millis(knobs.stop_ms)).max(self.now + BETWEEN);
             let signal = SupervisorSignal::Term;
             self.later(at, (Lane::Stop, 0), Due::Notice(Event::Signalled { signal }));
         }
@@ -179,7 +232,11 @@ impl<'m> World<'m> {
 
     /// Puts a fault that has its time where it belongs; the others are met where they matter.
     fn schedule(&mut self, stream: Stream, fault: Fault) {
+        let begun = self.now;
         if let Fault::Operator { at_ms, handle, order } = fault {
+            if START + Duration::from_millis(at_ms) < begun {
+                return;
+            }
             return self.operator(stream, at_ms, handle, order);
         }
         let at = |ms: u64| START + Duration::from_millis(ms);
@@ -212,9 +269,13 @@ impl<'m> World<'m> {
             | Fault::ExitLate { .. }
             | Fault::ReadLate { .. }
             | Fault::Crash { .. }
+            | Fault::Restart { .. }
             | Fault::Operator { .. }
             | Fault::ExitUnknown { .. } => return,
         };
+        if at < begun {
+            return;
+        }
         let is_asked_for = matches!(due, Due::Notice(_));
         if is_asked_for || !self.plan.is_healed(at) {
             self.later(at, stream, due);
@@ -222,7 +283,12 @@ impl<'m> World<'m> {
     }
 
     /// Lives until the daemon exits, a rule is broken, or nothing can happen any more.
-    pub(crate) fn live(mut self) -> Outcome {
+    pub(crate) fn live(self) -> Outcome {
+        self.live_on().0
+    }
+
+    /// The same, and what the next daemon begins with, where there is one.
+    pub(crate) fn live_on(mut self) -> (Outcome, Option<Legacy>) {
         while !self.over && self.oracles.violation().is_none() && !self.is_past_crash() {
             if self.events > MOST_EVENTS {
                 self.oracles.never_rests(self.now, "events without end");
@@ -236,13 +302,21 @@ impl<'m> World<'m> {
             Some(at) => self.oracles.after_crash(at, self.now, &self.kernel),
             None => self.oracles.at_the_end(self.now, &self.kernel),
         }
-        Outcome {
-            violation: self.oracles.take_violation(),
+        let violation = self.oracles.take_violation();
+        let next = self.crashed.zip(self.next).map(|(died, _)| Legacy {
+            disk: self.disk,
+            across: self.oracles.into_across(),
+            died: Some(died),
+            wall_ms: self.wall_ms,
+        });
+        let outcome = Outcome {
+            violation,
             events: self.events,
             digest: self.story.digest(),
             story: self.story.lines(),
             options: self.options,
-        }
+        };
+        (outcome, next)
     }
 
     /// One thing happens. `false` when nothing is to come.
@@ -300,6 +374,9 @@ impl<'m> World<'m> {
         let wall = Wall((EPOCH_MS + self.now.millis()).saturating_add_signed(self.wall_ms));
         let now = Now { mono: self.now, wall };
         self.story.event(self.now, &event);
+        if let Event::Stored { seq } | Event::StoreFailed { seq, .. } = &event {
+            self.disk.answered(*seq);
+        }
         self.oracles.fed(self.now, &event);
         let was_tick = event == Event::Tick;
         let mut actions = Actions::new();
@@ -310,7 +387,7 @@ impl<'m> World<'m> {
             }
             self.actions += 1;
             self.story.action(&action);
-            self.oracles.did(self.now, &action, &self.kernel);
+            self.oracles.did(self.now, &action, &self.kernel, &self.disk);
             if self.over || self.oracles.violation().is_some() {
                 return;
             }

@@ -7,6 +7,7 @@ use crate::sim::plan::Fault;
 use agentd_core::action::{Action, ChildSignal};
 use agentd_core::event::Event;
 use agentd_core::id::NodeId;
+use agentd_core::store::Write;
 use agentd_core::time::Duration;
 use agentd_core::wire::{Down, Encoder};
 
@@ -48,7 +49,7 @@ impl World<'_> {
             }
             Action::Reap { node } => self.reap(node),
             Action::ReapOrphans => self.kernel.reap_orphans(),
-            Action::Persist { seq, .. } => self.persist(seq),
+            Action::Persist { seq, writes, .. } => self.persist(seq, writes),
             Action::Note(_)
             | Action::Deliver { .. }
             | Action::Answer { .. }
@@ -171,7 +172,7 @@ impl World<'_> {
         }
     }
 
-    fn persist(&mut self, seq: u64) {
+    fn persist(&mut self, seq: u64, writes: Vec<Write>) {
         let nth = self.persists;
         self.persists += 1;
         let slow = self.lateness(|fault| match fault {
@@ -185,6 +186,7 @@ impl World<'_> {
             }
             _ => None,
         });
+        self.disk.begin(seq, writes, fails.is_none());
         let answer = match fails {
             Some(retryable) => {
                 Event::StoreFailed { seq, error: "write: a planned fault".to_owned(), retryable }
@@ -222,6 +224,7 @@ fn is_about(event: &Event, node: NodeId) -> bool {
         | Event::Signalled { .. }
         | Event::OperatorCalled { .. }
         | Event::OperatorHungUp { .. }
+        | Event::Restored(_)
         | Event::HostToolAnswered { .. } => false,
     }
 }

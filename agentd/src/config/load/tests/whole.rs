@@ -47,14 +47,12 @@ workflows: [{name: nightly}]
             "spawn.instance_gid",
             "spawn.instance_uid",
             "spawn.uid",
-            "store",
             "streams",
             "subagents.agents_dirs",
             "subagents.allow_freeform",
             "subagents.defaults.limits.fds",
             "subagents.defaults.limits.file_size",
             "subagents.defaults.limits.pids",
-            "subagents.max_attempts",
             "subagents.pool",
             "subagents.surfaces",
             "subagents.templates",
@@ -93,7 +91,7 @@ mcp:
 limits: {run: {stesp: 5, steps: many}, subagents: {rate: 8 per 2s, queue: -1}}
 subagents: {defaults: {model: smal, mode: snyc}}
 lifecycle: {kill: [5s]}
-store: {}
+a2a: {}
 ";
     let problems = Folder::new(&[("a.yaml", text)]).problems();
     let told: Vec<String> =
@@ -124,7 +122,7 @@ store: {}
             "21:31 InvalidValue subagents.defaults.model",
             "21:43 InvalidValue subagents.defaults.mode",
             "22:19 WrongType lifecycle.kill",
-            "23:1 NotBuilt store",
+            "23:1 NotBuilt a2a",
         ]
     );
     let text = render(&problems);

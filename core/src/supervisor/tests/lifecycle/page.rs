@@ -30,6 +30,7 @@ fn diagram(text: &mut String, table: &BTreeMap<State, BTreeSet<Step>>) -> std::f
     writeln!(text, "\n```mermaid\nstateDiagram-v2")?;
     writeln!(text, "    [*] --> recording: {}", Happening::Asked.words())?;
     writeln!(text, "    [*] --> held: {}", Happening::AskedWhileFull.words())?;
+    writeln!(text, "    [*] --> restored: {}", Happening::TakenUp.words())?;
     for ((from, to), why) in edges {
         let why: Vec<&str> = why.iter().map(|happening| happening.words()).collect();
         let why = why.join(" / ").replace('`', "");

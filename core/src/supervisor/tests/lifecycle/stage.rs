@@ -1,20 +1,25 @@
 //! One run on a core of its own, and everything that can happen to it.
 
 use super::{State, Step};
-use crate::action::{Action, Actions, ChildSignal};
+use crate::action::{Action, Actions, ChildSignal, Walls};
+use crate::budget::Caps;
 use crate::bytes::{Bytes, Json};
-use crate::config::Config;
+use crate::config::{Config, Priority};
 use crate::event::{Event, Exit, SupervisorSignal};
-use crate::id::NodeId;
+use crate::id::{Handle, NodeId, RunId};
 use crate::machine::Machine;
+use crate::record::{Evidence, Record, Status, Tokens};
+use crate::rng::Rng;
 use crate::run::Run;
 use crate::run::ladder::Rung;
 use crate::run::process::Process;
+use crate::store::{RunRow, Saved, Work, Write, record_in};
 use crate::supervisor::Core;
 use crate::supervisor::tests::config;
 use crate::time::{Instant, Now, Wall};
 use crate::wire::message::{
-    Event as ChildEvent, FailKind, Failed, LoopEnd, LoopEvidence, Ready, RunResult, VERSION,
+    Event as ChildEvent, FailKind, Failed, LoopEnd, LoopEvidence, Mode, Ready, Role, RunLimits, RunResult,
+    Trace, VERSION,
 };
 use crate::wire::{Decoded, Down, DownDecoder, Encoder, Up};
 use serde_json::json;
@@ -31,6 +36,7 @@ const TICKS: usize = 2_000;
 pub(super) enum Happening {
     Asked,
     AskedWhileFull,
+    TakenUp,
     PermitFree,
     Saved,
     SaveFailed,
@@ -84,6 +90,7 @@ impl Happening {
         match self {
             Happening::Asked => "asked for",
             Happening::AskedWhileFull => "asked for while all permits are out",
+            Happening::TakenUp => "the daemon starts, and it had not ended",
             Happening::PermitFree => "a permit comes free",
             Happening::Saved => "the store has it",
             Happening::SaveFailed => "the store fails, for now",
@@ -193,7 +200,7 @@ impl Stage {
     /// Whether a driver that keeps its contract can say this now.
     pub(super) fn allows(&self, happening: Happening) -> bool {
         match happening {
-            Happening::Asked | Happening::AskedWhileFull => false,
+            Happening::Asked | Happening::AskedWhileFull | Happening::TakenUp => false,
             Happening::PermitFree => self.other.is_some(),
             Happening::Saved | Happening::SaveFailed | Happening::SaveFailedForGood => !self.saves.is_empty(),
             Happening::Spawned | Happening::SpawnFailedForNow | Happening::SpawnFailed => self.owes.spawn,
@@ -231,6 +238,7 @@ impl Stage {
             Happening::Asked | Happening::AskedWhileFull => {
                 self.call("subagent.run", json!({ "instruction": "look", "mode": "async" }))
             }
+            Happening::TakenUp => self.feed(Event::Restored(Box::new(earlier_life()))),
             Happening::PermitFree => match self.other.take() {
                 Some(other) => self.end_other(other),
                 None => Vec::new(),
@@ -362,9 +370,9 @@ impl Stage {
     fn perform(&mut self, action: Action) -> Option<String> {
         let ours = self.node;
         match action {
-            Action::Persist { seq, record } if record.node == ours => {
+            Action::Persist { seq, writes, .. } if is_of(&writes, ours) => {
                 self.saves.push_back(seq);
-                Some(format!("save `{}`", record.status.name()))
+                record_in(&writes).map(|record| format!("save `{}`", record.status.name()))
             }
             // Nothing is lost on a run that is only in the way.
             Action::Persist { seq, .. } => {
@@ -421,4 +429,62 @@ impl Stage {
             other => panic!("a frame that no step asks for: {other:?}"),
         }
     }
+}
+
+/// A run that was at work when its daemon died.
+fn earlier_life() -> Saved {
+    let run_id = RunId::mint(Wall(5), &mut Rng::new(5));
+    let record = Record {
+        run_id,
+        handle: Some(Handle(1)),
+        node: NodeId(4),
+        parent: None,
+        call_id: None,
+        depth: 1,
+        principal: "operator".into(),
+        role: Role::Subagent,
+        mode: Mode::Async,
+        status: Status::Running,
+        result: serde_json::Value::Null,
+        partial: false,
+        error: None,
+        usage: Tokens::default(),
+        attempt: 1,
+        created: Wall(5),
+        ended: None,
+    };
+    let work = Work {
+        run_id,
+        instruction: "look".into(),
+        context: Vec::new(),
+        output_contract: None,
+        output_schema: None,
+        servers: Vec::new(),
+        tools: None,
+        delegates: false,
+        model: "mock".into(),
+        limits: RunLimits::default(),
+        walls: Walls::default(),
+        priority: Priority::Normal,
+        caps: Caps::default(),
+        trace: Trace { trace_id: "1".repeat(32), span_id: "2".repeat(16), parent_span_id: None },
+        durable: true,
+        resume: true,
+        transcript: None,
+    };
+    let row = RunRow {
+        record,
+        subtree: Tokens::default(),
+        evidence: Evidence::default(),
+        restarts: 0,
+        takes_below: false,
+        turns: None,
+        last_text: 1,
+        title: "look".into(),
+    };
+    Saved { runs: vec![row], work: vec![work], handles: 1, ..Saved::default() }
+}
+
+fn is_of(writes: &[Write], node: NodeId) -> bool {
+    record_in(writes).is_some_and(|record| record.node == node)
 }

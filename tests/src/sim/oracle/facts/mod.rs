@@ -25,6 +25,7 @@ use agentd_core::bytes::Json;
 use agentd_core::event::{Event, SupervisorSignal};
 use agentd_core::id::{Handle, NodeId, RunId};
 use agentd_core::record::{Record, Status};
+use agentd_core::store::record_in;
 use agentd_core::time::{Duration, Instant};
 use agentd_core::wire::message::{Mode, Resume, Role};
 use agentd_core::wire::{Down, DownDecoder, Encoder};
@@ -245,6 +246,7 @@ impl Facts {
                 }
             }
             Event::Signalled { .. }
+            | Event::Restored(_)
             | Event::HostToolAnswered { .. }
             | Event::Seeded { .. }
             | Event::Tick
@@ -284,6 +286,29 @@ impl Facts {
         if terminal && (stored || !retryable) && run.settled.is_none() {
             run.settled = Some(now);
             self.owe_note(id);
+            self.end_is_told(id);
+        }
+    }
+
+    /// In a later life of the daemon: a run's end is decided, and what its call in flight has sent is charged.
+    pub(super) fn decided_again(&mut self, record: &Record) {
+        let ended = self.runs.get(&record.run_id).is_some_and(|run| run.terminal.is_some());
+        if record.status.is_terminal()
+            && !ended
+            && let Some(spent) = self.spent.get_mut(&record.node)
+        {
+            spent.decided(&record.usage);
+        }
+    }
+
+    /// The daemon ends without what it could not save: it is told all the same.
+    pub(super) fn given_up(&mut self, now: Instant) {
+        let unsettled = |run: &&mut Run| run.terminal.is_some() && run.settled.is_none();
+        let ids: Vec<RunId> = self.runs.values_mut().filter(unsettled).map(|run| run.record.run_id).collect();
+        for id in ids {
+            if let Some(run) = self.runs.get_mut(&id) {
+                run.settled = Some(now);
+            }
             self.end_is_told(id);
         }
     }
@@ -351,7 +376,10 @@ impl Facts {
             Action::Signal { node, signal } => self.node(*node).signals.push((now, *signal)),
             Action::Sweep { node, .. } => self.node(*node).sweeping = true,
             Action::Reap { node } => self.node(*node).reap_asked = true,
-            Action::Persist { seq, record } => self.persisted(now, *seq, record),
+            Action::Persist { seq, writes, .. } => match record_in(writes) {
+                Some(record) => self.persisted(now, *seq, record),
+                None => self.last_seq = Some(*seq),
+            },
             Action::CloseStdin { node } => {
                 self.node(*node).cancelled.get_or_insert(now);
             }
@@ -426,14 +454,22 @@ impl Facts {
             intent: Intent::None,
             talk: Talk::default(),
         });
-        if !terminal && record.status != Status::Held && !run.has_begun() {
+        if !terminal && record.status != Status::Held && (!run.has_begun() || run.intent == Intent::Failed) {
             run.intent = Intent::Out(seq);
         }
         run.record = record.clone();
         if terminal && run.terminal.is_none() {
             run.terminal = Some((now, record.clone()));
             self.purses.decided(now, record.node);
+            let untold = self.plan.knobs.relaxed
+                && (run.stored || run.store_failed)
+                && record.status != Status::Cancelled;
+            run.settled = untold.then_some(now);
             self.doom_children_of(record.node, now);
+            if untold {
+                self.owe_note(id);
+                self.end_is_told(id);
+            }
         }
         if new {
             let early = |(ask, at): &&(Ask, Instant)| *at == now && text.as_deref() == Some(ask.handle());

@@ -71,6 +71,12 @@ impl Spent {
         }
     }
 
+    /// The same of tokens in and out alone, of this life of the daemon.
+    pub(in crate::sim::oracle) fn may_come_to(&self, input: u64, output: u64) -> bool {
+        let fits = |sum: &Tokens| (sum.input, sum.output) == (input, output);
+        self.is_vague || fits(&self.own) || self.stood.iter().any(fits)
+    }
+
     /// Whether a sum is what it has used, now or at some point of the event in hand.
     pub(in crate::sim::oracle) fn may_be(&self, sum: &Tokens) -> bool {
         self.is_vague || self.own == *sum || self.stood.contains(sum)
