@@ -386,10 +386,17 @@ fn the_store() {
     use agentd_core::config::{Commit, Store};
     let loaded = one("").load();
     assert_eq!(loaded.config.store, Store { keeps: false, commit: Commit::Strict, work: true });
-    assert_eq!(loaded.settings.store, StoreSettings { kind: StoreKind::Sqlite, path: None, min_free: 256 << 20 });
+    assert_eq!(
+        loaded.settings.store,
+        StoreSettings { kind: StoreKind::Sqlite, path: None, min_free: 256 << 20 }
+    );
     for (text, commit, work) in [
         ("store: {durability: {commit: relaxed, work: ephemeral}}", Commit::Relaxed, false),
-        ("store: {durability: {work: ephemeral}}\nsubagents: {defaults: {durable: true}}", Commit::Strict, true),
+        (
+            "store: {durability: {work: ephemeral}}\nsubagents: {defaults: {durable: true}}",
+            Commit::Strict,
+            true,
+        ),
         ("subagents: {defaults: {durable: false}, max_attempts: 2}", Commit::Strict, false),
     ] {
         let config = one(text).load().config;
