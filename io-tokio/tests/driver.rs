@@ -7,7 +7,7 @@ use agentd_core::event::{Event, Exit};
 use agentd_core::id::NodeId;
 use agentd_core::machine::{Deadline, Machine};
 use agentd_core::note::Note;
-use agentd_core::record::{Record, ResultObject, UsageSum};
+use agentd_core::record::{ResultObject, UsageSum};
 use agentd_core::store::{Class, Write};
 use agentd_core::time::{Duration, Instant, Now};
 use agentd_core::wire::message::{FailKind, Spawn};

@@ -36,6 +36,8 @@ pub(super) enum Purpose {
     Revival,
     /// Before anybody is told of the end.
     Ending,
+    /// So that less is lost, where the store does not outlive the daemon and is told each step of a record.
+    Progress,
 }
 
 /// Something that is saved as it is at the time, over and over.
@@ -175,20 +177,23 @@ impl Keeping {
 impl Core {
     /// Something on this shelf has changed.
     pub(super) fn mark(&mut self, shelf: Shelf) {
-        let kept = match shelf {
-            Shelf::Run(_) => true,
-            Shelf::Plan | Shelf::Conversation | Shelf::Ledger | Shelf::Litter => self.config.store.keeps,
-        };
-        if kept {
+        if self.config.store.keeps {
             self.keeping.mark(shelf);
+        }
+    }
+
+    /// A run's record has come a step further. A store that outlives the daemon is told of as many steps as it can take;
+    /// any other of each.
+    pub(super) fn mark_step(&mut self, node: NodeId, out: &mut Actions) {
+        match self.config.store.keeps {
+            true => self.keeping.mark(Shelf::Run(node)),
+            false => self.persist(node, Purpose::Progress, out),
         }
     }
 
     /// The same, of what only a store that outlives the daemon is told: what a run used, what it was sent.
     pub(super) fn mark_progress(&mut self, node: NodeId) {
-        if self.config.store.keeps {
-            self.keeping.mark(Shelf::Run(node));
-        }
+        self.mark(Shelf::Run(node));
     }
 
     /// A message to a warm run has come, or its turn has ended.
@@ -220,6 +225,7 @@ impl Core {
             Purpose::Held => Class::Held,
             Purpose::Intent | Purpose::Promotion | Purpose::Revival => Class::Spawn,
             Purpose::Ending => Class::Ending,
+            Purpose::Progress => Class::Progress,
         };
         if matches!(purpose, Purpose::Held | Purpose::Intent) && self.config.store.keeps {
             let work = self.runs.get(&node).and_then(|run| run.work());
@@ -350,7 +356,7 @@ impl Core {
             }
             Of::Run(node, Purpose::Held) => self.held_stored(node, out),
             Of::Run(node, Purpose::Ending) => self.ending_told(node, out),
-            Of::Shelf(_) => return,
+            Of::Run(_, Purpose::Progress) | Of::Shelf(_) => return,
         }
         // What changed of it while its beginning or its end was on its way is saved now.
         if let Of::Run(node, _) = saved.of
@@ -381,7 +387,8 @@ impl Core {
             Of::Run(..) | Of::Shelf(_) => {}
         }
         out.push(note.with("error", error).with("retryable", retryable).into());
-        if let Of::Run(node, _) = failed.of {
+        // Of a step the next save holds all.
+        if let Of::Run(node, Purpose::Ending) = failed.of {
             self.ending_failed(node, retryable, out);
         }
     }

@@ -122,7 +122,7 @@ impl Core {
         let retiring = run.is_retiring();
         self.fork(node, 1, out);
         if retiring {
-            self.mark_retiring(node);
+            self.mark_retiring(node, out);
         }
     }
 

@@ -2,7 +2,6 @@
 
 use super::Core;
 use super::frames::ending_of;
-use super::keeping::Shelf;
 use crate::action::Actions;
 use crate::bytes::Json;
 use crate::id::NodeId;
@@ -81,7 +80,7 @@ impl Core {
         let object = Json::of(&run.turn_object(turn.id, &ending, took));
         run.restarts = 0;
         let forgotten = run.warm.as_mut().and_then(|warm| warm.ended(ending.clone(), object));
-        self.mark(Shelf::Run(node));
+        self.mark_step(node, out);
         self.mark_letter(node, turn.id);
         if let Some(forgotten) = forgotten {
             self.mark_letter(node, forgotten);
@@ -135,20 +134,20 @@ impl Core {
         if idle {
             self.complete_retirement(node, out);
         } else {
-            self.mark_retiring(node);
+            self.mark_retiring(node, out);
         }
         dropped
     }
 
     /// Makes durable that a run retires. One that waits for a permit stays `held` until it begins, and one whose intent
     /// is on the way to the store is saved after it: nothing is saved of a run that may never be.
-    pub(super) fn mark_retiring(&mut self, node: NodeId) {
+    pub(super) fn mark_retiring(&mut self, node: NodeId, out: &mut Actions) {
         let Some(run) = self.run(node).filter(|run| !matches!(run.process, Process::Held { .. })) else {
             return;
         };
         run.record.status = Status::Retiring;
         if !matches!(run.process, Process::Recording) {
-            self.mark(Shelf::Run(node));
+            self.mark_step(node, out);
         }
     }
 

@@ -86,7 +86,7 @@ fn the_turn_that_was_cut_off_is_made_again_and_answers_its_prompt_once() {
 }
 
 #[test]
-fn what_was_killed_or_not_to_last_does_not_come_back() {
+fn f08_what_was_killed_or_not_to_last_does_not_come_back_and_no_handle_is_given_twice() {
     let (mut desk, worker) = with_run(json!({ "instruction": "look", "mode": "async", "delegate": true }));
     let above = desk.node_of(1);
     desk.call(above, "subagent.run", json!({ "instruction": "deeper", "mode": "async" }));
@@ -110,7 +110,7 @@ fn what_was_killed_or_not_to_last_does_not_come_back() {
 }
 
 #[test]
-fn a_drain_parks_and_the_next_start_takes_up_what_it_parked() {
+fn f31_a_drain_parks_and_the_next_start_takes_up_what_it_parked() {
     let (mut desk, worker) = with_run(json!({ "instruction": "look", "mode": "detached" }));
     desk.call(worker, "subagent.run", json!({ "instruction": "first", "mode": "warm" }));
     desk.ready(desk.node_of(2));
@@ -173,7 +173,7 @@ fn a_run_whose_connections_are_gone_fails_and_says_which() {
 }
 
 #[test]
-fn usage_is_counted_once_across_attempts_and_budgets_go_on() {
+fn f44_usage_is_counted_once_across_attempts_and_budgets_go_on() {
     let mut config = keeping();
     config.budget.lifetime.tokens = Some(1_000);
     let (mut desk, worker) = Desk::with_worker(config);
@@ -223,7 +223,7 @@ fn one_that_waits_waits_on_and_one_that_retires_goes_on_retiring() {
 }
 
 #[test]
-fn an_ended_run_can_still_be_asked_for_and_its_plan_item_settles() {
+fn f41_an_ended_run_can_still_be_asked_for_and_its_plan_item_settles() {
     let (mut desk, worker) = Desk::with_worker(keeping());
     desk.ask(worker, "plan.create", json!({ "goal": "g", "items": [{ "title": "t" }] }));
     desk.call(worker, "subagent.run", json!({ "instruction": "look", "mode": "async", "plan_item": 1 }));
@@ -272,4 +272,54 @@ fn what_the_store_held_is_taken_once_and_only_at_the_start() {
     let before = desk.core.runs.len();
     desk.event(Event::Restored(Box::default()));
     assert_eq!((desk.core.runs.len(), desk.noted("restore.ignored")), (before, 1));
+}
+
+/// F06: what an earlier life left fills the limit only as long as it lives.
+#[test]
+fn f06_restored_runs_count_in_breadth_and_give_it_back() {
+    let mut config = keeping();
+    config.subagents.breadth = 2;
+    config.subagents.total = 2;
+    let (mut desk, worker) = Desk::with_worker(config);
+    for _ in 0..2 {
+        desk.ask(worker, "subagent.run", json!({ "instruction": "look", "mode": "async" }));
+    }
+    let mut desk = desk.reborn();
+    assert_eq!(desk.core.permits_out(), 2, "before they have begun again");
+    let refused = |desk: &mut Desk, call| {
+        let args = json!({ "instruction": "more", "mode": "async" });
+        let answer = desk.operator(call, "subagent.run", args);
+        answer.map(|(_, value)| value["error"]["gate"].clone()).unwrap_or_default()
+    };
+    assert_eq!(refused(&mut desk, 1), "breadth");
+    desk.operator(2, "subagent.kill", json!({ "handle": "sub-1" }));
+    assert_eq!(desk.core.permits_out(), 1, "one that waited for its turn is gone at once");
+    assert_eq!(refused(&mut desk, 3), Value::Null, "a restart took nothing of total or rate");
+}
+
+/// F40: a run that nobody waits for any more after a restart ends by itself, and its caller's turn is not its end.
+#[test]
+fn f40_a_sync_run_goes_on_without_its_caller_and_its_result_can_be_had() {
+    let (desk, _) = with_run(json!({ "instruction": "look", "mode": "sync" }));
+    let mut desk = desk.reborn();
+    begin_all(&mut desk);
+    let (worker, run) = (NodeId(1), desk.node_of(1));
+    desk.ready(worker);
+    desk.ready(run);
+    desk.turn(worker, 1, "done without it");
+    assert_eq!(desk.statuses_of(1), Status::Running);
+    desk.finish(run, "seen");
+    let told = desk.operator(1, "subagent.await", json!({ "handle": "sub-1" })).expect("answered");
+    assert_eq!((told.0, &told.1["result"], &told.1["attempt"]), (false, &json!("seen"), &json!(2)));
+}
+
+/// F26: results of the attempt before reach nobody: it has no process, and its node's number names another life.
+#[test]
+fn f26_a_late_word_of_an_earlier_life_is_nobodys() {
+    let (desk, _) = with_run(json!({ "instruction": "look", "mode": "async" }));
+    let mut desk = desk.reborn();
+    let before = desk.statuses_of(1);
+    desk.event(Event::ExitObserved { node: desk.node_of(1), exit: Exit::Code(0) });
+    desk.event(Event::Stored { seq: 4_711 });
+    assert_eq!(desk.statuses_of(1), before);
 }

@@ -25,7 +25,7 @@ use agentd_core::bytes::Json;
 use agentd_core::event::{Event, SupervisorSignal};
 use agentd_core::id::{Handle, NodeId, RunId};
 use agentd_core::record::{Record, Status};
-use agentd_core::store::record_in;
+use agentd_core::store::{Class, record_in};
 use agentd_core::time::{Duration, Instant};
 use agentd_core::wire::message::{Mode, Resume, Role};
 use agentd_core::wire::{Down, DownDecoder, Encoder};
@@ -376,8 +376,8 @@ impl Facts {
             Action::Signal { node, signal } => self.node(*node).signals.push((now, *signal)),
             Action::Sweep { node, .. } => self.node(*node).sweeping = true,
             Action::Reap { node } => self.node(*node).reap_asked = true,
-            Action::Persist { seq, writes, .. } => match record_in(writes) {
-                Some(record) => self.persisted(now, *seq, record),
+            Action::Persist { seq, class, writes } => match record_in(writes) {
+                Some(record) => self.persisted(now, *seq, *class, record),
                 None => self.last_seq = Some(*seq),
             },
             Action::CloseStdin { node } => {
@@ -416,7 +416,7 @@ impl Facts {
         }
     }
 
-    fn persisted(&mut self, now: Instant, seq: u64, record: &Record) {
+    fn persisted(&mut self, now: Instant, seq: u64, class: Class, record: &Record) {
         let id = record.run_id;
         let terminal = record.status.is_terminal();
         self.last_seq = Some(seq);
@@ -454,7 +454,7 @@ impl Facts {
             intent: Intent::None,
             talk: Talk::default(),
         });
-        if !terminal && record.status != Status::Held && (!run.has_begun() || run.intent == Intent::Failed) {
+        if class == Class::Spawn {
             run.intent = Intent::Out(seq);
         }
         run.record = record.clone();
