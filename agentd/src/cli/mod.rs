@@ -46,8 +46,8 @@ Examples:
   agentd check -c agentd.yaml                 all mistakes in a configuration at once
   agentd replay --explain sub-1 FILE          what happened to a run, from a journal
 
-Exit codes: 0 completed, 1 failed, 2 usage or configuration, 3 partial, 4 model, 5 refused,
-6 required server, 7 out of steps or tokens, or going in circles, 124 deadline, 129, 130 and 143 interrupted.";
+Exit codes: 0 completed, 1 failed, 2 usage or configuration, 3 partial, 4 no model to be had, 5 refused,
+6 required server, 7 out of steps, tokens or money, or going in circles, 124 deadline, 129, 130 and 143 interrupted.";
 
 #[derive(Debug, Subcommand)]
 enum Command {

@@ -23,7 +23,7 @@ pub use names::WireNames;
 
 use crate::bytes::Json;
 use crate::time::Duration;
-use crate::wire::message::{FailKind, ToolDecl};
+use crate::wire::message::{FailKind, Remote, ToolDecl};
 use std::sync::Arc;
 
 /// One model call, whole. Cheap to clone: the history and the tools are shared.
@@ -58,6 +58,11 @@ pub struct ModelRequest {
 }
 
 impl ModelRequest {
+    /// Most tokens of the reply, of what is configured for the model and what was asked for; `None` where neither says.
+    pub fn most_output(&self, remote: &Remote) -> Option<u64> {
+        [remote.max_output, self.max_output].into_iter().flatten().min()
+    }
+
     /// The tools a provider is told of, and whether they may be called: some providers refuse a history with calls
     /// of tools that the request does not declare.
     pub fn told_tools(&self) -> (&[ToolDecl], bool) {

@@ -127,7 +127,8 @@ fn retry_after(value: &str, now_ms: u64) -> Option<Duration> {
         return Some(Duration::from_secs(seconds));
     }
     if let Some(seconds) = value.parse::<f64>().ok().filter(|s| s.is_finite() && *s >= 0.0) {
-        return Duration::try_from_secs_f64(seconds).ok();
+        // Whoever names more than can be counted asks for the most patience, not for none.
+        return Some(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX));
     }
     let at = httpdate::parse_http_date(value).ok()?.duration_since(UNIX_EPOCH).ok()?;
     Some(at.saturating_sub(Duration::from_millis(now_ms)))

@@ -397,3 +397,28 @@ fn a_last_call_declares_what_its_history_calls_and_allows_none() {
         assert_eq!((&body(&fresh)["tool_choice"], body(&fresh).get("tools")), (&Value::Null, None));
     }
 }
+
+#[test]
+fn no_dialect_asks_for_more_than_was_set_aside() {
+    for (configured, asked, sent) in [
+        (None, None, None),
+        (Some(900), None, Some(900)),
+        (None, Some(600), Some(600)),
+        (Some(900), Some(600), Some(600)),
+        (Some(500), Some(600), Some(500)),
+    ] {
+        let remote = Remote { max_output: configured, ..remote() };
+        let request = ModelRequest { max_output: asked, ..asking(vec![Message::User("go".into())]) };
+        assert_eq!(request.most_output(&remote), sent);
+        let of = |dialect: Dialect, keys: &[&str]| {
+            let (api, _) = Api::of(&dialect).expect("a provider's dialect");
+            let body = api.request(&remote, &endpoint("https://a.example"), &request).body;
+            let body: Value = serde_json::from_slice(&body).expect("JSON");
+            keys.iter().find_map(|key| body.get(*key)?.as_u64())
+        };
+        assert_eq!(of(Dialect::Openai(remote.clone()), &["max_tokens", "max_completion_tokens"]), sent);
+        assert_eq!(of(Dialect::OpenaiResponses(remote.clone()), &["max_output_tokens"]), sent);
+        let always = sent.or(Some(crate::limits::MODEL_OUTPUT));
+        assert_eq!(of(Dialect::Anthropic(remote.clone()), &["max_tokens"]), always);
+    }
+}

@@ -3,7 +3,7 @@
 use super::draw;
 use super::lives;
 use super::oracle::Violation;
-use super::plan::{Fault, Knobs, Plan, Policy, Purse};
+use super::plan::{Fault, Knobs, Plan, Purse};
 use super::shrink::shrink;
 use super::story::Story;
 use super::world::{Outcome, World};
@@ -207,13 +207,7 @@ fn budget(purse: &Purse) -> Budget {
     Budget {
         lifetime: caps(purse.lifetime),
         windows: (purse.minute > 0).then(|| (Per::Minute, caps(purse.minute))).into_iter().collect(),
-        on_exhausted: match purse.policy {
-            Policy::Wait => OnExhausted::Wait,
-            Policy::Slow => OnExhausted::Slow,
-            Policy::Degrade => OnExhausted::Degrade,
-            Policy::Refuse => OnExhausted::Refuse,
-            Policy::Fail => OnExhausted::Fail,
-        },
+        on_exhausted: purse.policy,
     }
 }
 
@@ -240,7 +234,7 @@ pub(crate) fn config(knobs: &Knobs) -> Config {
     let cheaper = Model { name: CHEAPER.into(), ..model.clone() };
     Config {
         model: choice(model.clone()),
-        degraded: (purse.policy == Policy::Degrade).then(|| choice(cheaper)),
+        degraded: (purse.policy == OnExhausted::Degrade).then(|| choice(cheaper)),
         budget: budget(&purse),
         run_usd: (purse.run > 0).then(|| worth(purse.run)),
         one_shot: knobs.one_shot,

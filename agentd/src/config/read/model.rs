@@ -145,7 +145,7 @@ impl Reader<'_> {
             endpoints,
             headers,
             timeout_ms: timeout(values).unwrap_or(default),
-            max_output: values.whole("max_output"),
+            max_output: values.whole("max_output").or(same.and_then(|own| own.max_output)),
         };
         (remote, unusable)
     }

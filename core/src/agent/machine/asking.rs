@@ -11,7 +11,8 @@ use crate::wire::message::{BudgetRequest, BudgetVerdict, CallBudget, Dialect, Fa
 /// How a run asks.
 #[derive(Debug)]
 pub(super) struct Asks {
-    /// Most tokens of a reply of either model: what is asked for, and what the provider is told.
+    /// Most tokens of a reply: what is asked for, and more than which no provider is told. A cheaper model that may write
+    /// more than the run's own is not used to do so.
     pub(super) output: u64,
     /// The cheaper model's name.
     degraded: Option<String>,
@@ -19,9 +20,7 @@ pub(super) struct Asks {
 
 impl Asks {
     pub(super) fn new(own: &Model, budget: &CallBudget) -> Asks {
-        let degraded = budget.degraded.as_ref();
-        let output = degraded.map_or(0, max_output).max(max_output(own));
-        Asks { output, degraded: degraded.map(|model| model.name.clone()) }
+        Asks { output: max_output(own), degraded: budget.degraded.as_ref().map(|model| model.name.clone()) }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::model::ModelError;
-use crate::wire::message::{BudgetRequest, BudgetVerdict, CallBudget};
+use crate::wire::message::{BudgetRequest, BudgetVerdict, CallBudget, Remote};
 
 /// What a stream had brought: so many bytes, and what the provider had said.
 fn part(bytes: usize, input: Option<u64>, output: Option<u64>) -> Partial {
@@ -147,6 +147,29 @@ fn asking() -> Run {
     let mut run = Run::of(&Spawn { budget: Some(CallBudget { degraded: Some(cheaper) }), ..spec() });
     run.input(Input::Granted { call: 1, verdict: BudgetVerdict::Own });
     run
+}
+
+#[test]
+fn a_cheaper_model_that_may_write_more_sets_aside_no_more() {
+    let model = |name: &str, max_output| {
+        let remote = Remote {
+            model: name.to_owned(),
+            endpoints: Vec::new(),
+            headers: std::collections::BTreeMap::new(),
+            timeout_ms: 1,
+            max_output,
+        };
+        Model { name: name.to_owned(), dialect: Dialect::Openai(remote) }
+    };
+    for (own, cheaper, asked) in
+        [(Some(600), None, 600), (Some(600), Some(9_000), 600), (Some(600), Some(50), 600)]
+    {
+        let budget = Some(CallBudget { degraded: Some(model("small", cheaper)) });
+        let mut run = Run::of(&Spawn { model: model("big", own), budget, ..spec() });
+        assert_eq!(requests(&run)[0].output, asked);
+        run.input(Input::Granted { call: 1, verdict: BudgetVerdict::Degraded });
+        assert_eq!(run.last_request().max_output, Some(600));
+    }
 }
 
 #[test]

@@ -18,7 +18,7 @@ pub fn request(remote: &Remote, endpoint: &Endpoint, request: &ModelRequest) -> 
     let (tools, callable) = request.told_tools();
     let body = Body {
         model: &remote.model,
-        max_tokens: remote.max_output.unwrap_or(MODEL_OUTPUT).clamp(1, request.tokens_left.max(1)),
+        max_tokens: request.most_output(remote).unwrap_or(MODEL_OUTPUT).clamp(1, request.tokens_left.max(1)),
         system: request.system.trim(),
         messages: messages(request, &ids),
         tools: tools.iter().map(tool).collect(),

@@ -10,7 +10,7 @@ use std::borrow::Cow;
 
 /// The request for one model call, streamed.
 pub fn request(remote: &Remote, endpoint: &Endpoint, request: &ModelRequest, manner: Manner) -> HttpRequest {
-    let most = remote.max_output.or(request.max_output).map(|most| most.clamp(1, request.tokens_left.max(1)));
+    let most = request.most_output(remote).map(|most| most.clamp(1, request.tokens_left.max(1)));
     let (tools, callable) = request.told_tools();
     let body = Body {
         model: &remote.model,

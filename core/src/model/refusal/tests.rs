@@ -87,9 +87,12 @@ fn retry_after_in_every_form() {
     assert_eq!(after("86400"), Some(Duration::from_secs(86_400)));
     assert_eq!(after("Mon, 30 Nov 2026 19:18:39 GMT"), Some(Duration::from_secs(10)));
     assert_eq!(after("Mon, 30 Nov 2026 19:18:19 GMT"), Some(Duration::ZERO), "the past is now");
-    for garbage in ["", "soon", "-3", "NaN", "inf", "1e400", "99999999999999999999999", "Mon, 30 Nov 2026"] {
-        let seen = after(garbage);
-        assert!(seen.is_none_or(|d| d > Duration::from_secs(1_000_000)), "{garbage}: {seen:?}");
+    assert_eq!(after("Mon Nov 30 19:18:39 2026"), Some(Duration::from_secs(10)), "as C's asctime writes it");
+    for endless in ["18446744073709551615", "18446744073709551616", "99999999999999999999999", "1e300"] {
+        assert!(after(endless).is_some_and(|d| d >= Duration::from_secs(u64::MAX)), "{endless}");
+    }
+    for garbage in ["", "soon", "-3", "NaN", "inf", "1e400", "Mon, 30 Nov 2026"] {
+        assert_eq!(after(garbage), None, "{garbage}");
     }
 }
 

@@ -19,9 +19,8 @@ pub fn request(remote: &Remote, endpoint: &Endpoint, request: &ModelRequest) -> 
         tool_choice: (!callable && !tools.is_empty()).then_some("none"),
         stream: true,
         store: false,
-        max_output_tokens: remote
-            .max_output
-            .or(request.max_output)
+        max_output_tokens: request
+            .most_output(remote)
             .map(|most| most.min(request.tokens_left).max(LEAST_OUTPUT)),
     };
     let token = endpoint.token.as_ref().map(|token| ("authorization", format!("Bearer {}", token.trim())));

@@ -1,7 +1,8 @@
 //! What models do that processes ask: their endpoints' limits, and what calls of them may cost.
 
 use super::Draw;
-use crate::sim::plan::{Fault, Plan, Policy, Provider, Purse, Step};
+use crate::sim::plan::{Fault, Plan, Provider, Purse, Step};
+use agentd_core::budget::OnExhausted;
 
 impl Draw {
     /// A model behind endpoints, and calls of it in between everything else.
@@ -33,7 +34,13 @@ impl Draw {
             minute: if is_set { 0 } else { cap(self) },
             money: self.one_in(2),
             run: cap(self),
-            policy: self.pick(&[Policy::Wait, Policy::Slow, Policy::Degrade, Policy::Refuse, Policy::Fail]),
+            policy: self.pick(&[
+                OnExhausted::Wait,
+                OnExhausted::Slow,
+                OnExhausted::Degrade,
+                OnExhausted::Refuse,
+                OnExhausted::Fail,
+            ]),
         };
         // Money is counted only where there are prices.
         plan.knobs.priced |= purse.money || purse.run > 0;

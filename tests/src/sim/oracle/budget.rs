@@ -6,8 +6,9 @@
 
 use super::facts::{Facts, Run};
 use super::{Verdict, unless};
-use crate::sim::plan::{EPOCH_MS, Policy, Purse};
+use crate::sim::plan::{EPOCH_MS, Purse};
 use crate::sim::replay::{CHEAPER, price};
+use agentd_core::budget::OnExhausted;
 use agentd_core::id::{NodeId, RunId};
 use agentd_core::record::Tokens;
 use agentd_core::time::Instant;
@@ -261,13 +262,14 @@ pub(super) fn judge(facts: &mut Facts, now: Instant, node: NodeId, grant: &Budge
         BudgetVerdict::Degraded => cheaper,
         BudgetVerdict::Refused(why) | BudgetVerdict::Failed(why) => {
             let fails = matches!(grant.verdict, BudgetVerdict::Failed(_));
-            let least = if purse.policy == Policy::Degrade { cheaper } else { own };
-            let waits = matches!(purse.policy, Policy::Wait | Policy::Slow);
+            let least = if purse.policy == OnExhausted::Degrade { cheaper } else { own };
+            let waits = matches!(purse.policy, OnExhausted::Wait | OnExhausted::Slow);
             let reason = accounts.iter().any(|account| match account.of_run {
                 true => !fails && !account.holds(account.spent.most() + own),
                 false if account.turns && waits => !fails && !account.holds(own),
                 false => {
-                    fails == (purse.policy == Policy::Fail) && !account.holds(account.spent.most() + least)
+                    fails == (purse.policy == OnExhausted::Fail)
+                        && !account.holds(account.spent.most() + least)
                 }
             });
             return unless(reason, REFUSED, || {
@@ -290,7 +292,7 @@ pub(super) fn judge_settled(facts: &mut Facts, now: Instant) -> Verdict {
     let Some(purse) = facts.plan.knobs.purse else { return Ok(()) };
     facts.purses.turn(now);
     facts.purses.withdrawn.clear();
-    if purse.policy == Policy::Slow {
+    if purse.policy == OnExhausted::Slow {
         // Its pace is held to by tests of its own.
         return Ok(());
     }
@@ -312,12 +314,12 @@ pub(super) fn judge_settled(facts: &mut Facts, now: Instant) -> Verdict {
         let fits = accounts.iter().all(|account| account.has_room(own));
         unless(!fits, WAITS, || format!("{} waits for {own:?}", ask.node))?;
         let least = match purse.policy {
-            Policy::Degrade => Sum::read(facts.plan.knobs.priced, CHEAPER, ask.input),
-            Policy::Wait | Policy::Slow | Policy::Refuse | Policy::Fail => own,
+            OnExhausted::Degrade => Sum::read(facts.plan.knobs.priced, CHEAPER, ask.input),
+            OnExhausted::Wait | OnExhausted::Slow | OnExhausted::Refuse | OnExhausted::Fail => own,
         };
         let never = accounts.iter().any(|account| {
             // The next window is worth waiting for under one policy only.
-            let ends = account.turns && purse.policy == Policy::Wait && account.holds(own);
+            let ends = account.turns && purse.policy == OnExhausted::Wait && account.holds(own);
             !account.of_run && !ends && !account.holds(account.spent.least + least)
         });
         return unless(!never, NEVER, || format!("{} waits for {own:?} under {:?}", ask.node, purse.policy));

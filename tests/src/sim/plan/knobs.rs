@@ -1,5 +1,6 @@
 //! The numbers of a plan: limits, durations, budgets, and how the machine and the driver are.
 
+use agentd_core::budget::OnExhausted;
 use serde::{Deserialize, Serialize};
 
 /// Limits, durations and the machine's size. Times are in milliseconds.
@@ -93,24 +94,7 @@ pub struct Purse {
     /// `limits.run.usd`, as the price of so many tokens.
     pub run: u64,
     /// `on_exhausted`.
-    pub policy: Policy,
-}
-
-/// What happens to a call that does not fit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Policy {
-    /// It waits.
-    #[default]
-    Wait,
-    /// It waits, and earlier for an even pace.
-    Slow,
-    /// The cheaper model makes it.
-    Degrade,
-    /// Its run ends.
-    Refuse,
-    /// Its run fails.
-    Fail,
+    pub policy: OnExhausted,
 }
 
 impl Knobs {

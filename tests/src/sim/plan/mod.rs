@@ -7,7 +7,7 @@ mod knobs;
 mod step;
 
 pub use fault::{Fault, Interrupt, Order};
-pub use knobs::{Knobs, Policy, Purse};
+pub use knobs::{Knobs, Purse};
 pub use step::{Answer, Flaw, ItemStatus, Mode, Offspring, Provider, Rank, Rubbish, Step, TurnEnd};
 
 use agentd_core::time::{Duration, Instant};

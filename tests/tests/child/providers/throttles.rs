@@ -81,13 +81,11 @@ fn a_call_waits_while_its_endpoint_is_throttled_and_goes_on_as_soon_as_it_may() 
 #[test]
 fn a_throttle_ends_by_itself_and_is_not_cut_short() {
     let server = ModelServer::start(Speaks::Openai);
-    let run = asking(&server);
-    let mut rig = Rig::bare(std::process::Command::new(crate::rig::AGENTD), run.tag.clone());
-    rig.send(&Down::Spawn(Box::new(run.spawn)));
-    let since = Instant::now();
-    rig.send(&throttle(&server.base(), 1_500));
-    // The first call may have begun before the throttle came; the second one has not.
+    let mut rig = Rig::start(asking(&server));
+    // The first call has begun before the throttle comes; the second one has not.
     let first = server.next();
+    let since = Instant::now();
+    tell(&mut rig, &server.base(), 1_500);
     first.answer(&Answer::text(""));
     server.next().answer(&Answer::text("done"));
     assert!(since.elapsed() >= Duration::from_millis(1_500));

@@ -43,6 +43,7 @@ intelligence:
   models:
     small: {model: tiny-2, dialect: openai, endpoints: [\"https://small.example/v1\"], token: \"{{secret:SMALL}}\"}
     same: {model: big-fast, max_output: 9}
+    alike: {model: big-slow}
 limits: {subagents: {queue: 3}}
 subagents: {defaults: {model: small, mode: warm}}
 ",
@@ -74,6 +75,11 @@ subagents: {defaults: {model: small, mode: warm}}
     assert_eq!((urls(same), tokens(same)), (urls(own), tokens(own)));
     assert_eq!((&remote(same).headers, remote(same).max_output), (&remote(own).headers, Some(9)));
     assert_eq!((remote(same).timeout_ms, same.price), (30_000, None));
+    assert_eq!(
+        remote(&config.models["alike"]).max_output,
+        Some(4096),
+        "what it leaves out it takes from the agent's own"
+    );
     assert_eq!((config.defaults.model.as_deref(), config.defaults.mode), (Some("small"), Mode::Warm));
     assert_eq!((config.subagents.queue, config.wake_on_results), (3, true));
     assert_eq!((config.worker_idle, config.one_shot), (Duration::from_secs(5), true));
