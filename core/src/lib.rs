@@ -8,7 +8,7 @@
 //! | 4 | [`supervisor`] |
 //! | 3 | [`run`], [`admit`] |
 //! | 2 | [`plan`], [`mod@distill`], [`policy`], [`throttle`] |
-//! | 1 | [`wire`], [`mod@sse`], [`record`], [`money`], [`budget`], [`snapshot`], [`json`], [`event`], [`action`], [`config`], [`machine`], [`note`] |
+//! | 1 | [`wire`], [`mod@sse`], [`http`], [`record`], [`money`], [`budget`], [`snapshot`], [`json`], [`event`], [`action`], [`config`], [`machine`], [`note`] |
 //! | 0 | [`time`], [`id`], [`rng`], [`limits`], [`error`], [`bytes`], [`preview`], [`units`], [`address`] |
 //!
 //! The child's wing ([`agent`], [`mcp`], [`model`]) is never imported by the floors above 1; a test holds that.
@@ -29,6 +29,7 @@ pub mod action;
 pub mod budget;
 pub mod config;
 pub mod event;
+pub mod http;
 pub mod json;
 pub mod machine;
 pub mod money;

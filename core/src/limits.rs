@@ -256,6 +256,25 @@ pub const MCP_FAREWELL: Duration = Duration::from_secs(2);
 /// call.
 pub const MCP_HEADER_BYTES: usize = 8 * 1024;
 
+/// Bytes of the head of a client's request, and of the trailers of its chunks; a longer one is answered 431.
+pub const HTTP_HEAD_BYTES: usize = 16 * 1024;
+
+/// Bytes of a request's first line; a longer one is answered 414.
+pub const HTTP_LINE_BYTES: usize = 8 * 1024;
+
+/// Headers of one request; one with more is answered 431.
+pub const HTTP_HEADERS: usize = 64;
+
+/// Empty lines before a request; more are answered 400.
+pub const HTTP_BLANK_LINES: u8 = 2;
+
+/// Bytes of a request's content, which has room for a message of `MESSAGE_BYTES` however it is escaped; a longer one is
+/// answered 413.
+pub const HTTP_BODY_BYTES: usize = 8 * 1024 * 1024;
+
+/// Bytes of the line that begins a chunk, extensions included; a longer one is answered 400.
+pub const HTTP_CHUNK_LINE_BYTES: usize = 256;
+
 /// Bytes of the end of a server's stderr that are kept for its error message.
 pub const STDERR_TAIL_BYTES: usize = 4 * 1024;
 
