@@ -54,6 +54,38 @@ pub struct Config {
     pub reap_orphans_always: bool,
     /// Level children log at.
     pub log_level: String,
+    /// Who may use the control surface; `None` where there is none.
+    #[serde(default)]
+    pub control: Option<Control>,
+}
+
+/// The control surface's part of the configuration.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Control {
+    /// Whose tokens there are. The first is the operator on this machine, whose token is the file in the state directory;
+    /// the others are `a2a.principals`, who come by TCP.
+    pub principals: Vec<Principal>,
+    /// TCP is inside TLS, which the agent card's address then says.
+    pub tls: bool,
+}
+
+/// Somebody with a token.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Principal {
+    /// Its name.
+    pub id: String,
+    /// What it may do.
+    pub role: PrincipalRole,
+}
+
+/// What a principal may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PrincipalRole {
+    /// Everything.
+    Operator,
+    /// Ask, and see and cancel what it asked.
+    User,
 }
 
 /// A group of tools that the embedding program answers itself (S3.5). To callers it reads as a server.
@@ -101,6 +133,7 @@ impl Config {
             drain_timeout: Duration::from_secs(25),
             reap_orphans_always: false,
             log_level: "info".into(),
+            control: None,
         }
     }
 

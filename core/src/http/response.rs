@@ -1,6 +1,7 @@
 //! The bytes of responses: whole ones, and streams of server-sent events.
 
 use crate::bytes::Bytes;
+use serde::{Deserialize, Serialize};
 
 /// A whole response.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,7 +17,7 @@ pub struct Response {
 }
 
 /// How a response ends, which depends on who asked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Framing {
     /// Another one may follow on the connection.
     pub keep_alive: bool,

@@ -80,7 +80,9 @@ impl Server {
         match self.at {
             At::Failed => Phase::Failed,
             At::Head if self.line.is_empty() => Phase::Idle,
-            _ => Phase::Reading,
+            At::Head | At::Body(_) | At::ChunkLine | At::Chunk(_) | At::ChunkEnd(_) | At::Trailers => {
+                Phase::Reading
+            }
         }
     }
 

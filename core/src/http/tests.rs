@@ -12,7 +12,7 @@ fn heard(bytes: &[u8]) -> Vec<Heard> {
 fn requests(bytes: &[u8]) -> Vec<Request> {
     let requests = heard(bytes).into_iter().map(|one| match one {
         Heard::Request(request) => *request,
-        other => panic!("{other:?}"),
+        other @ (Heard::Continue | Heard::Fault(_)) => panic!("{other:?}"),
     });
     requests.collect()
 }

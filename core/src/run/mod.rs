@@ -115,6 +115,8 @@ pub struct Run {
     pub last_request: u64,
     /// Who is told when its outcome is final.
     pub waiters: Vec<Waiter>,
+    /// Of its process, for people.
+    pub pid: Option<u32>,
     /// When it was admitted.
     pub admitted: Instant,
     /// When its outcome was decided.

@@ -81,6 +81,7 @@ impl Core {
             (value, _) => value.to_string(),
         };
         self.conversation.remember(&turn.text, answered);
+        self.task_ends(turn.prompt, &result, out);
         out.push(Action::Deliver { prompt: turn.prompt, result: Box::new(result), fault });
         if !self.config.one_shot {
             self.conversation.phase = Phase::Quiet;
@@ -107,6 +108,7 @@ impl Core {
             evidence: Evidence::default(),
             attempt: 1,
         };
+        self.task_ends(prompt, &result, out);
         out.push(Action::Deliver { prompt, result: Box::new(result), fault: None });
     }
 }

@@ -5,6 +5,7 @@ use crate::action::{Action, Actions, ChildSignal};
 use crate::bytes::Json;
 use crate::id::NodeId;
 use crate::limits;
+use crate::metrics::Counter;
 use crate::note::Level;
 use crate::record::Status;
 use crate::run::channel::Sent;
@@ -167,6 +168,7 @@ impl Core {
 
     fn signal(&mut self, node: NodeId, signal: ChildSignal, name: &str, after_ms: u64, out: &mut Actions) {
         out.push(Action::Signal { node, signal });
+        self.meter(Counter::Signals, &[name]);
         out.push(
             self.note(node, Level::Info, "subagent.kill.escalated")
                 .with("signal", name)
@@ -190,6 +192,7 @@ impl Core {
     pub(super) fn store_failed(&mut self, seq: u64, error: &str, retryable: bool, out: &mut Actions) {
         let now = self.now.mono;
         let Some((node, write)) = self.writes.remove(&seq) else { return };
+        self.meter(Counter::StoreFailures, &[]);
         match write {
             Write::Intent | Write::Held => self.intent_failed(node, error, out),
             Write::Promotion => self.promotion_failed(node, error, out),
@@ -303,7 +306,9 @@ impl Core {
     ) {
         self.close_request(node, request);
         if node == NodeId::OPERATOR {
-            out.push(Action::Answer { call: request, error, value });
+            if !self.answers_connection(request, error, &value, out) {
+                out.push(Action::Answer { call: request, error, value });
+            }
             return;
         }
         let Some(run) = self.run(node) else { return };

@@ -11,6 +11,7 @@ use crate::config::{HostServer, Priority};
 use crate::error::Refusal;
 use crate::id::{Handle, NodeId, RunId};
 use crate::limits;
+use crate::metrics::Counter;
 use crate::money::Price;
 use crate::note::Level;
 use crate::policy::grant::Grant;
@@ -122,6 +123,7 @@ impl Core {
             requests: BTreeMap::new(),
             last_request: 0,
             waiters: Vec::new(),
+            pid: None,
             admitted: self.now.mono,
             decided: None,
             payload: Some(Box::new(payload)),
@@ -282,7 +284,7 @@ impl Core {
     }
 
     /// There is no process and there will be none.
-    pub(super) fn never_made(&mut self, node: NodeId, _out: &mut Actions) {
+    pub(super) fn never_made(&mut self, node: NodeId, out: &mut Actions) {
         self.leave_queue(node);
         let Some(run) = self.run(node) else { return };
         run.process = Process::Gone;
@@ -290,6 +292,7 @@ impl Core {
         if let Some(permit) = run.permit.take() {
             self.admission.give_back(permit);
         }
+        self.tell_gone(node, out);
     }
 
     /// Tells a caller that its spawn was turned down.
@@ -300,6 +303,7 @@ impl Core {
         refusal: &Refusal,
         out: &mut Actions,
     ) {
+        self.meter(Counter::Refused, &[&refusal.gate]);
         let note = match node {
             NodeId::OPERATOR => daemon_note(Level::Info, "subagent.refused"),
             _ => self.note(node, Level::Info, "subagent.refused"),

@@ -5,6 +5,7 @@
 //! turn. Refuses policy: it knows no run and has no timer but the core's. Called by drivers.
 
 use crate::clock::{Clock, seed};
+use crate::doors::{Doors, Listener};
 use crate::ears::{Ears, Key};
 use crate::error::OsError;
 use crate::hands::Hands;
@@ -34,6 +35,8 @@ pub struct Options {
     pub mode: Mode,
     /// The supervisor's own signals; `None` for an embedder that keeps them.
     pub signals: Option<Signals>,
+    /// Where connections come in.
+    pub listeners: Vec<Listener>,
     mailbox: Mailbox,
 }
 
@@ -43,7 +46,13 @@ impl Options {
     /// # Errors
     /// `eventfd(2)`.
     pub fn new(image: Image, signals: Option<Signals>) -> Result<Options, OsError> {
-        Ok(Options { image, mode: Mode::of_own_process(), signals, mailbox: Mailbox::new()? })
+        Ok(Options {
+            image,
+            mode: Mode::of_own_process(),
+            signals,
+            listeners: Vec::new(),
+            mailbox: Mailbox::new()?,
+        })
     }
 
     /// For a library inside another program: nothing process-wide is touched.
@@ -51,7 +60,13 @@ impl Options {
     /// # Errors
     /// `eventfd(2)`.
     pub fn embedded(image: Image) -> Result<Options, OsError> {
-        Ok(Options { image, mode: Mode::Embedded, signals: None, mailbox: Mailbox::new()? })
+        Ok(Options {
+            image,
+            mode: Mode::Embedded,
+            signals: None,
+            listeners: Vec::new(),
+            mailbox: Mailbox::new()?,
+        })
     }
 
     /// A way to tell the core of events, from any thread, before and while the loop runs.
@@ -88,6 +103,7 @@ pub struct Reactor<'a, M: ?Sized, O> {
     machine: &'a mut M,
     outside: &'a mut O,
     hands: Hands,
+    doors: Doors,
     signals: Option<Signals>,
     mailbox: Mailbox,
     clock: Clock,
@@ -110,18 +126,21 @@ impl<'a, M: Machine + ?Sized, O: Outside> Reactor<'a, M, O> {
         options: Options,
         ears: &mut impl Ears,
     ) -> Result<Self, OsError> {
-        let Options { image, mode, signals, mailbox } = options;
+        let Options { image, mode, signals, listeners, mailbox } = options;
         let seed = seed().map_err(OsError::of("getrandom(2)", "the seed"))?;
         ears.watch(Key::Mailbox, mailbox.as_fd()).map_err(OsError::of("epoll_ctl(2)", "the mailbox"))?;
         if let Some(signals) = &signals {
             ears.watch(Key::Signals, signals.as_fd()).map_err(OsError::of("epoll_ctl(2)", "the signals"))?;
         }
+        let doors =
+            Doors::open(listeners, ears).map_err(OsError::of("epoll_ctl(2)", "a listening socket"))?;
         let bell = mailbox.bell();
         let hands = Hands::new(image, mode, Box::new(move || bell.ring()))?;
         Ok(Reactor {
             machine,
             outside,
             hands,
+            doors,
             signals,
             mailbox,
             clock: Clock::start(),
@@ -138,6 +157,8 @@ impl<'a, M: Machine + ?Sized, O: Outside> Reactor<'a, M, O> {
             Key::Child(node, end) => self.hands.ready(node, end),
             Key::Signals => self.signalled = true,
             Key::Mailbox => self.mailed = true,
+            Key::Listener(index) => self.doors.knocked(index),
+            Key::Conn(conn) => self.doors.ready(conn),
         }
     }
 
@@ -176,6 +197,7 @@ impl<'a, M: Machine + ?Sized, O: Outside> Reactor<'a, M, O> {
             self.outside.see(snapshot);
         }
         let more_to_write = self.hands.flush(ears, &mut self.learned);
+        let more_to_write = self.doors.flush(ears, &mut self.learned) || more_to_write;
         let at_once = more_to_read || more_to_write || self.mailed || !self.learned.is_empty();
         Ok(Next::Wait(if at_once { Some(Duration::ZERO) } else { self.wait(now) }))
     }
@@ -196,7 +218,8 @@ impl<'a, M: Machine + ?Sized, O: Outside> Reactor<'a, M, O> {
             self.learned.extend((0..MAIL).map_while(|_| self.mailbox.take()));
             self.mailed = self.learned.len() - before == MAIL;
         }
-        Ok(self.hands.serve(ears, &mut self.learned))
+        let more = self.hands.serve(ears, &mut self.learned);
+        Ok(self.doors.serve(ears, self.outside, &mut self.learned) || more)
     }
 
     fn due(&self, now: Now) -> bool {
@@ -219,6 +242,7 @@ impl<'a, M: Machine + ?Sized, O: Outside> Reactor<'a, M, O> {
         let mut ended = None;
         for action in actions.drain(..) {
             if let Action::Exit { interrupted, leaked, usage, costliest } = action {
+                self.doors.farewell();
                 ended = Some(Ended { interrupted, leaked, usage, costliest });
                 break;
             }
@@ -263,6 +287,8 @@ impl<'a, M: Machine + ?Sized, O: Outside> Reactor<'a, M, O> {
                 }
             }
             Action::CancelHostTool { call } => self.outside.cancel_tool(call),
+            Action::ConnSend { conn, bytes } => self.doors.send(conn, bytes),
+            Action::ConnShut { conn, at_once } => self.doors.shut(conn, at_once, ears, learned),
             // `tell` ends with it before it comes here.
             Action::Exit { .. } => {}
         }

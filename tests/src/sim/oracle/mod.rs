@@ -188,7 +188,9 @@ impl Oracles {
             | Action::Reap { .. }
             | Action::ReapOrphans
             | Action::CallHostTool(_)
-            | Action::CancelHostTool { .. } => {}
+            | Action::CancelHostTool { .. }
+            | Action::ConnSend { .. }
+            | Action::ConnShut { .. } => {}
         }
         self.facts.did(now, action);
     }

@@ -54,6 +54,8 @@ impl World<'_> {
             | Action::Answer { .. }
             | Action::CallHostTool(_)
             | Action::CancelHostTool { .. }
+            | Action::ConnSend { .. }
+            | Action::ConnShut { .. }
             | Action::Exit { .. } => {}
         }
     }
@@ -222,6 +224,11 @@ fn is_about(event: &Event, node: NodeId) -> bool {
         | Event::Signalled { .. }
         | Event::OperatorCalled { .. }
         | Event::OperatorHungUp { .. }
-        | Event::HostToolAnswered { .. } => false,
+        | Event::HostToolAnswered { .. }
+        | Event::ConnOpened { .. }
+        | Event::ConnBytes { .. }
+        | Event::ConnWrote { .. }
+        | Event::ConnEnded { .. }
+        | Event::ConnClosed { .. } => false,
     }
 }
