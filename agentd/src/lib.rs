@@ -3,6 +3,7 @@
 
 pub mod child;
 mod cli;
+mod client;
 pub mod config;
 pub mod driver;
 #[cfg(feature = "tokio")]
@@ -18,6 +19,7 @@ pub mod log;
 mod poll;
 pub mod replay;
 pub mod secrets;
+pub mod serve;
 mod sessions;
 pub mod store;
 pub mod supervise;

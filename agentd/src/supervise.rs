@@ -1,4 +1,4 @@
-//! The supervisor of a one-shot run: the core, the driver, and what surrounds them. Owns the order in which a
+//! The supervisor of a one-shot run and of a daemon: the core, the driver, and what surrounds them. Owns the order in which a
 //! process becomes a supervisor (signals before threads) and stops being one (the journal, then the log, each
 //! within bounds). Refuses policy: what happens to a run is the core's to decide. Called by the command line.
 
@@ -8,9 +8,11 @@ use crate::environment;
 use crate::journal::{Journal, JournalError};
 use crate::log::{self, Format, Log};
 use crate::secrets::Secrets;
+use crate::serve::{Marks, Open};
 use crate::tree::{Screen, Tree};
 use agentd_core::action::{Action, Costliest};
 use agentd_core::event::{Event, SupervisorSignal};
+use agentd_core::id::ConnId;
 use agentd_core::note::{Level, Note};
 use agentd_core::record::ResultObject;
 use agentd_core::snapshot::Snapshot;
@@ -24,7 +26,7 @@ use agentd_host::clock::Clock;
 use agentd_host::error::{DriverError, OsError};
 use agentd_host::mailbox::PostError;
 use agentd_host::outside::{Outside, StoreAnswer};
-use agentd_host::reactor::Options;
+use agentd_host::reactor::{Ended, Options};
 use agentd_host::signals::{self, Signals};
 use agentd_host::spawner::Image;
 use agentd_host::tree::{self as processes, Identity};
@@ -148,6 +150,7 @@ impl Supervisor {
             secrets: &self.settings.secrets,
             answered,
             delivered: None,
+            marks: None,
         };
         let ended = self.driver.run(&mut core, &mut around, options)?;
         let (result, fault) = around.delivered.unzip();
@@ -159,6 +162,35 @@ impl Supervisor {
             leaked: ended.leaked,
             costliest: ended.costliest,
         })
+    }
+
+    /// Runs a daemon until it has drained. `open` has its doors, which are closed then.
+    pub fn serve(&mut self, mut open: Open) -> Result<Ended, Error> {
+        let signals = self.signals.take().ok_or(Error::Spent)?;
+        let image = Image::own(child_environment(&self.settings.env_passthrough));
+        let mut options = Options::new(image, Some(signals))?;
+        options.listeners = std::mem::take(&mut open.listeners);
+        let fields: Vec<(&str, serde_json::Value)> = vec![
+            ("agent", self.config.agent.as_str().into()),
+            ("listen", open.addresses.join(" ").into()),
+            ("pid", std::process::id().into()),
+            ("version", env!("CARGO_PKG_VERSION").into()),
+        ];
+        self.log.say(self.clock.now().wall, Level::Info, "daemon.start", &fields);
+        let mut core = Core::new(self.config.clone(), beginning(&self.clock));
+        let mut around = Surroundings {
+            log: &self.log,
+            tree: None,
+            journal: &mut self.journal,
+            secrets: &self.settings.secrets,
+            answered: &mut |_| {},
+            delivered: None,
+            marks: Some(&mut open.marks),
+        };
+        let ended = self.driver.run(&mut core, &mut around, options)?;
+        let fields = [("leaked", ended.leaked.into())];
+        self.log.say(self.clock.now().wall, Level::Info, "daemon.end", &fields);
+        Ok(ended)
     }
 
     /// Logs what a run cost in all, for those who read the log by machine.
@@ -210,8 +242,8 @@ impl Supervisor {
     }
 }
 
-/// What surrounds the reactor in a one-shot run. Its store is memory that nothing reads again: the core keeps
-/// what it answers from.
+/// What surrounds the reactor. Its store is memory that nothing reads again: the core keeps what it answers from. A
+/// store that is one is put in `persist`.
 struct Surroundings<'a> {
     log: &'a Log,
     tree: Option<&'a Tree>,
@@ -219,6 +251,8 @@ struct Surroundings<'a> {
     secrets: &'a Secrets,
     answered: &'a mut dyn FnMut(&ResultObject),
     delivered: Option<(ResultObject, Option<FailKind>)>,
+    /// Of a daemon: what tokens look like to the core.
+    marks: Option<&'a mut Marks>,
 }
 
 impl Surroundings<'_> {
@@ -231,7 +265,17 @@ impl Surroundings<'_> {
 }
 
 impl Outside for Surroundings<'_> {
+    fn hear(&mut self, conn: ConnId, bytes: Vec<u8>) -> Vec<u8> {
+        match &mut self.marks {
+            Some(marks) => marks.put_in(conn, &bytes),
+            None => bytes,
+        }
+    }
+
     fn observe(&mut self, now: Now, event: &Event) {
+        if let (Event::ConnClosed { conn, .. }, Some(marks)) = (event, &mut self.marks) {
+            marks.forget(*conn);
+        }
         self.record(now, |journal| journal.observe(now, event));
     }
 

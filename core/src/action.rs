@@ -2,7 +2,7 @@
 //! the next event; each that can fail answers with exactly one event.
 
 use crate::bytes::{Bytes, Json};
-use crate::id::{Handle, NodeId};
+use crate::id::{ConnId, Handle, NodeId};
 use crate::note::Note;
 use crate::record::{ResultObject, Tokens, UsageSum};
 use crate::store::{Class, Write};
@@ -110,6 +110,22 @@ pub enum Action {
         usage: UsageSum,
         /// The run that used most by itself, the worker aside.
         costliest: Option<Costliest>,
+    },
+    /// Queue bytes for a client. Never blocks; answer: `ConnWrote` as they leave, or `ConnClosed`. A connection that is
+    /// closed takes them and says nothing.
+    ConnSend {
+        /// To whom.
+        conn: ConnId,
+        /// The bytes.
+        bytes: Bytes,
+    },
+    /// Close a connection: once what is queued has left and the client has closed too, or with what can be written without
+    /// waiting. Answer: `ConnClosed`.
+    ConnShut {
+        /// Which.
+        conn: ConnId,
+        /// Wait for nothing.
+        at_once: bool,
     },
 }
 

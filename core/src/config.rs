@@ -63,6 +63,9 @@ pub struct Config {
     /// `subagents.max_attempts`: restarts that a run may live through without getting anywhere.
     #[serde(default = "max_attempts")]
     pub max_attempts: u32,
+    /// Who may use the control surface; `None` where there is none.
+    #[serde(default)]
+    pub control: Option<Control>,
 }
 
 /// What is made durable, and what waits for it (S10).
@@ -94,6 +97,35 @@ pub enum Commit {
 
 fn max_attempts() -> u32 {
     5
+}
+
+/// The control surface's part of the configuration.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Control {
+    /// Whose tokens there are. The first is the operator on this machine, whose token is the file in the state directory;
+    /// the others are `a2a.principals`, who come by TCP.
+    pub principals: Vec<Principal>,
+    /// TCP is inside TLS, which the agent card's address then says.
+    pub tls: bool,
+}
+
+/// Somebody with a token.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Principal {
+    /// Its name.
+    pub id: String,
+    /// What it may do.
+    pub role: PrincipalRole,
+}
+
+/// What a principal may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PrincipalRole {
+    /// Everything.
+    Operator,
+    /// Ask, and see and cancel what it asked.
+    User,
 }
 
 /// A group of tools that the embedding program answers itself (S3.5). To callers it reads as a server.
@@ -144,6 +176,7 @@ impl Config {
             sessions: None,
             store: Store::default(),
             max_attempts: max_attempts(),
+            control: None,
         }
     }
 

@@ -2,7 +2,7 @@
 //! trace of `(Now, Event)` is a journal, a test and a simulation. The journal's format only ever gains variants.
 
 use crate::bytes::{Bytes, Json};
-use crate::id::NodeId;
+use crate::id::{ConnId, NodeId};
 use crate::store::Saved;
 use serde::{Deserialize, Serialize};
 
@@ -151,6 +151,41 @@ pub enum Event {
     /// What the store held when the daemon began: once, after the seed and before anything else. Runs that have not
     /// ended are taken up again.
     Restored(Box<Saved>),
+    /// A client has connected.
+    ConnOpened {
+        /// Its connection's name from here on.
+        conn: ConnId,
+        /// Where it came in.
+        door: Door,
+        /// Who it is.
+        peer: Peer,
+    },
+    /// Bytes of a client, cut anywhere, TLS taken off and known tokens marked.
+    ConnBytes {
+        /// Whose.
+        conn: ConnId,
+        /// Never empty.
+        bytes: Bytes,
+    },
+    /// This many queued bytes left for a client.
+    ConnWrote {
+        /// Whose.
+        conn: ConnId,
+        /// Since the last such event.
+        bytes: u64,
+    },
+    /// A client sends no more.
+    ConnEnded {
+        /// Whose.
+        conn: ConnId,
+    },
+    /// The connection is closed, by whomever; nothing more comes of it. Exactly once for each.
+    ConnClosed {
+        /// Which.
+        conn: ConnId,
+        /// What the system said, when it broke.
+        error: Option<String>,
+    },
 }
 
 /// How a process ended.
@@ -173,4 +208,50 @@ pub enum SupervisorSignal {
     Int,
     /// SIGHUP.
     Hup,
+}
+
+/// Where a connection came in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Door {
+    /// The control socket.
+    Control,
+    /// TCP: loopback, or TLS, which the host has taken off.
+    Tcp,
+    /// `observability.metrics_addr`.
+    Metrics,
+}
+
+impl Door {
+    /// All of them.
+    pub const ALL: [Door; 3] = [Door::Control, Door::Tcp, Door::Metrics];
+
+    /// For logs and labels.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Door::Control => "control",
+            Door::Tcp => "tcp",
+            Door::Metrics => "metrics",
+        }
+    }
+}
+
+/// Who is at the other end, as far as the host can tell.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Peer {
+    /// A process on this machine, by the socket's credentials.
+    Local {
+        /// Its user.
+        uid: u32,
+        /// The supervisor's own.
+        own_uid: u32,
+        /// For people.
+        pid: u32,
+        /// Whether the supervisor is among its ancestors; `None` when that could not be found out.
+        supervised: Option<bool>,
+    },
+    /// An address.
+    Remote {
+        /// For people.
+        address: String,
+    },
 }

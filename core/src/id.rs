@@ -24,6 +24,11 @@ impl fmt::Display for NodeId {
     }
 }
 
+/// A connection's name, minted by whoever accepts it and never used again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ConnId(pub u64);
+
 /// A run's name for ever: a UUIDv7 (RFC 9562), so ids sort by the time they were minted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RunId(u128);
@@ -38,6 +43,16 @@ impl RunId {
         let a = u128::from(rng.next_u64() & 0x0fff);
         let b = u128::from(rng.next_u64() & 0x3fff_ffff_ffff_ffff);
         RunId(ms << 80 | 0x7 << 76 | a << 64 | 0b10 << 62 | b)
+    }
+}
+
+impl RunId {
+    /// The least id above this one, for a table whose ids are to be in the order of their minting.
+    #[must_use]
+    pub fn next(self) -> RunId {
+        // The two fixed bits stay as they are: the 62 below them are counted up.
+        const LOW: u128 = (1 << 62) - 1;
+        RunId(self.0 & !LOW | (self.0 & LOW).wrapping_add(1) & LOW)
     }
 }
 

@@ -6,9 +6,9 @@
 //! | floor | modules |
 //! |---|---|
 //! | 4 | [`supervisor`] |
-//! | 3 | [`run`], [`admit`] |
+//! | 3 | [`run`], [`admit`], [`session`] |
 //! | 2 | [`mod@distill`], [`policy`], [`throttle`], [`transcript`] |
-//! | 1 | [`wire`], [`mod@sse`], [`record`], [`store`], [`plan`], [`money`], [`budget`], [`snapshot`], [`json`], [`event`], [`action`], [`config`], [`machine`], [`note`] |
+//! | 1 | [`wire`], [`mod@sse`], [`http`], [`a2a`], [`metrics`], [`record`], [`store`], [`plan`], [`money`], [`budget`], [`snapshot`], [`json`], [`event`], [`action`], [`config`], [`machine`], [`note`] |
 //! | 0 | [`time`], [`id`], [`rng`], [`limits`], [`error`], [`bytes`], [`preview`], [`units`], [`address`] |
 //!
 //! The child's wing ([`agent`], [`mcp`], [`model`]) is never imported by the floors above 1; a test holds that.
@@ -25,12 +25,15 @@ pub mod rng;
 pub mod time;
 pub mod units;
 
+pub mod a2a;
 pub mod action;
 pub mod budget;
 pub mod config;
 pub mod event;
+pub mod http;
 pub mod json;
 pub mod machine;
+pub mod metrics;
 pub mod money;
 pub mod note;
 pub mod snapshot;
@@ -47,6 +50,7 @@ pub mod transcript;
 
 pub mod admit;
 pub mod run;
+pub mod session;
 pub mod supervisor;
 
 pub mod agent;

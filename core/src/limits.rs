@@ -256,6 +256,73 @@ pub const MCP_FAREWELL: Duration = Duration::from_secs(2);
 /// call.
 pub const MCP_HEADER_BYTES: usize = 8 * 1024;
 
+/// Bytes of the head of a client's request, and of the trailers of its chunks; a longer one is answered 431.
+pub const HTTP_HEAD_BYTES: usize = 16 * 1024;
+
+/// Bytes of a request's first line; a longer one is answered 414.
+pub const HTTP_LINE_BYTES: usize = 8 * 1024;
+
+/// Headers of one request; one with more is answered 431.
+pub const HTTP_HEADERS: usize = 64;
+
+/// Empty lines before a request; more are answered 400.
+pub const HTTP_BLANK_LINES: u8 = 2;
+
+/// Bytes of a request's content, which has room for a message of `MESSAGE_BYTES` as it is usually escaped; a longer one is
+/// answered 413.
+pub const HTTP_BODY_BYTES: usize = 2 * 1024 * 1024;
+
+/// Bytes of the line that begins a chunk, extensions included; a longer one is answered 400.
+pub const HTTP_CHUNK_LINE_BYTES: usize = 256;
+
+/// Bytes of the names that a client gives: of a call, a message, a task; longer ones are refused.
+pub const RPC_ID_BYTES: usize = 256;
+
+/// Parts of one message of a client; one with more is refused.
+pub const MESSAGE_PARTS: usize = 64;
+
+/// Connections open at each door: the control socket, TCP, metrics. One more is answered 503 and closed.
+pub const CONNECTIONS: usize = 64;
+
+/// Requests that one connection may send ahead of their answers; one more, or more than `HTTP_BODY_BYTES` of content ahead,
+/// is answered 429 after them and closes it.
+pub const REQUESTS_AHEAD: usize = 8;
+
+/// Bytes queued towards one client, and towards all. An answer that would not fit closes its connection; a client that
+/// reads a stream too slowly loses the stream and can subscribe anew.
+pub const CONN_QUEUE_BYTES: (u64, u64) = (16 * 1024 * 1024, 64 * 1024 * 1024);
+
+/// Bytes that a stream may be behind; then it is cut.
+pub const STREAM_BEHIND_BYTES: u64 = 1024 * 1024;
+
+/// How long a connection may be without a request; then it is closed.
+pub const CONN_IDLE: Duration = Duration::from_secs(60);
+
+/// How long a request may take to come, from its first byte; then it is answered 408.
+pub const REQUEST_WAIT: Duration = Duration::from_secs(30);
+
+/// How long a client may take nothing of what is queued for it; then the connection is closed.
+pub const CONN_STALL: Duration = Duration::from_secs(30);
+
+/// How long a connection that is being shut may take to be read to its end; then it is closed.
+pub const CONN_LINGER: Duration = Duration::from_secs(2);
+
+/// How often a stream that has nothing to tell says so, and notices that nobody reads it.
+pub const STREAM_COMMENT: Duration = Duration::from_secs(15);
+
+/// Series of one family of metrics; what would be one more is counted under `other`.
+pub const METRIC_SERIES: usize = 128;
+
+/// Tasks that are kept once they have ended, and bytes of what all of them asked and gave; the oldest are forgotten first
+/// and read as unknown.
+pub const TASKS: (usize, usize) = (1_024, 32 * 1024 * 1024);
+
+/// Log events that are kept for `logs`; the oldest are forgotten first.
+pub const KEPT_NOTES: usize = 4_096;
+
+/// Log events that one `logs` answers.
+pub const SHOWN_NOTES: usize = 1_000;
+
 /// Bytes of the end of a server's stderr that are kept for its error message.
 pub const STDERR_TAIL_BYTES: usize = 4 * 1024;
 

@@ -58,9 +58,11 @@ impl Ears for MioEars {
     fn watch(&mut self, key: Key, fd: BorrowedFd<'_>) -> io::Result<()> {
         let interest = match key {
             Key::Child(_, End::Stdin) => Interest::WRITABLE,
-            Key::Child(_, End::Exit | End::Stdout | End::Stderr) | Key::Signals | Key::Mailbox => {
-                Interest::READABLE
-            }
+            Key::Conn(_) => Interest::READABLE.add(Interest::WRITABLE),
+            Key::Child(_, End::Exit | End::Stdout | End::Stderr)
+            | Key::Signals
+            | Key::Mailbox
+            | Key::Listener(_) => Interest::READABLE,
         };
         self.0.register(&mut SourceFd(&fd.as_raw_fd()), Token(key.token()), interest)
     }

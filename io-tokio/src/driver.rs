@@ -122,24 +122,36 @@ impl TokioEars {
     fn ready(&self, context: &mut Context<'_>) -> Vec<Key> {
         let mut ready = Vec::new();
         for (key, watched) in &self.0 {
-            let polled = match key {
-                Key::Child(_, End::Stdin) => watched.poll_write_ready(context),
-                Key::Child(_, End::Exit | End::Stdout | End::Stderr) | Key::Signals | Key::Mailbox => {
-                    watched.poll_read_ready(context)
-                }
+            let (reads, writes) = match key {
+                Key::Child(_, End::Stdin) => (false, true),
+                Key::Conn(_) => (true, true),
+                Key::Child(_, End::Exit | End::Stdout | End::Stderr)
+                | Key::Signals
+                | Key::Mailbox
+                | Key::Listener(_) => (true, false),
             };
-            match polled {
-                Poll::Pending => {}
-                Poll::Ready(Ok(mut guard)) => {
-                    // An edge was heard; the next one is news again, whatever is made of this one.
-                    guard.clear_ready();
-                    ready.push(*key);
-                }
-                // The runtime is shutting down: what can be read is found by trying.
-                Poll::Ready(Err(_)) => ready.push(*key),
+            let heard_read = reads && heard(watched.poll_read_ready(context));
+            let heard_write = writes && heard(watched.poll_write_ready(context));
+            if heard_read || heard_write {
+                ready.push(*key);
             }
         }
         ready
+    }
+}
+
+/// Whether there was an edge; the next one is news again, whatever is made of this one. Of a runtime that shuts down
+/// what can be read is found by trying.
+fn heard<T: std::os::fd::AsRawFd>(
+    polled: Poll<io::Result<tokio::io::unix::AsyncFdReadyGuard<'_, T>>>,
+) -> bool {
+    match polled {
+        Poll::Pending => false,
+        Poll::Ready(Ok(mut guard)) => {
+            guard.clear_ready();
+            true
+        }
+        Poll::Ready(Err(_)) => true,
     }
 }
 
@@ -161,9 +173,11 @@ impl Ears for TokioEars {
     fn watch(&mut self, key: Key, fd: BorrowedFd<'_>) -> io::Result<()> {
         let interest = match key {
             Key::Child(_, End::Stdin) => Interest::WRITABLE,
-            Key::Child(_, End::Exit | End::Stdout | End::Stderr) | Key::Signals | Key::Mailbox => {
-                Interest::READABLE
-            }
+            Key::Conn(_) => Interest::READABLE.add(Interest::WRITABLE),
+            Key::Child(_, End::Exit | End::Stdout | End::Stderr)
+            | Key::Signals
+            | Key::Mailbox
+            | Key::Listener(_) => Interest::READABLE,
         };
         let copy = fd.try_clone_to_owned()?;
         #[expect(

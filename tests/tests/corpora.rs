@@ -119,6 +119,25 @@ fn mcp_http() {
 }
 
 #[test]
+fn http_server() {
+    let ends = [
+        "a request",
+        "a request with content",
+        "another request",
+        "chunks",
+        "an expectation",
+        "400",
+        "413",
+        "414",
+        "417",
+        "431",
+        "501",
+        "505",
+    ];
+    replay("http_server", agentd_core::http::fuzzing::http_server, &ends);
+}
+
+#[test]
 fn distill() {
     let ends = ["an object", "a list", "text", "text that is cut"];
     replay("distill", agentd_core::distill::fuzzing::distilled, &ends);

@@ -13,17 +13,19 @@ pub(super) const FAILED: u8 = 1;
 pub(super) const USAGE: u8 = 2;
 
 /// The answer is not a full one.
-const PARTIAL: u8 = 3;
+pub(super) const PARTIAL: u8 = 3;
 /// No model could be reached, it rejected the credential, or there is none.
 pub(super) const MODEL: u8 = 4;
 /// The provider refused.
-const REFUSED: u8 = 5;
+pub(super) const REFUSED: u8 = 5;
 /// A required server is down.
 pub(super) const SERVER: u8 = 6;
 /// Out of steps or tokens, or going in circles.
-const EXHAUSTED: u8 = 7;
+pub(super) const EXHAUSTED: u8 = 7;
+/// A wait is over and what was waited for goes on.
+pub(super) const TIMED_OUT: u8 = 75;
 /// Out of time.
-const DEADLINE: u8 = 124;
+pub(super) const DEADLINE: u8 = 124;
 /// Ended by SIGHUP.
 const HUNG_UP: u8 = 129;
 /// Ended by SIGINT.

@@ -4,6 +4,7 @@
 mod about;
 mod answer;
 mod check;
+mod control;
 mod demo;
 mod exit;
 mod export;
@@ -12,8 +13,10 @@ mod mcp_probe;
 mod model_probe;
 mod replay;
 mod run;
+mod serve;
 mod serve_files;
 mod sessions;
+mod table;
 
 use crate::config::{self, LogFormat};
 use crate::driver::Driver;
@@ -43,6 +46,7 @@ Examples:
   agentd run \"Summarise the open tickets\"     with ./agentd.yaml
   agentd run --model NAME \"What is in here?\"  with a key in ANTHROPIC_API_KEY or OPENAI_API_KEY alone
   agentd run -c base.yaml -c my.yaml - < task.txt
+  agentd serve -c agentd.yaml                 a daemon; ps, send, kill, drain and others talk to it
   agentd check -c agentd.yaml                 all mistakes in a configuration at once
   agentd replay --explain sub-1 FILE          what happened to a run, from a journal
 
@@ -53,6 +57,36 @@ Exit codes: 0 completed, 1 failed, 2 usage or configuration, 3 partial, 4 no mod
 enum Command {
     /// Run one prompt and print its answer.
     Run(RunArgs),
+    /// Run the daemon: a conversation that goes on, reached over a control socket, until it is told to drain.
+    Serve(ServeArgs),
+    /// What runs in a daemon, and what each run waits on.
+    Ps(ListArgs),
+    /// The same, as the tree of who delegated what.
+    Tree(ListArgs),
+    /// All that is known of one run, its result included.
+    Show(HandleArgs),
+    /// What was logged of one run.
+    Logs(LogsArgs),
+    /// Send a warm run its next message; to `root`, ask the conversation and print its answer.
+    Send(TextArgs),
+    /// Tell a live run something at its next step.
+    Steer(TextArgs),
+    /// Ask a run for its result now.
+    Finish(HandleArgs),
+    /// Have a run stand still from its next step on.
+    Pause(HandleArgs),
+    /// Let a run go on.
+    Resume(HandleArgs),
+    /// Wait for runs to end; the exit code is that of the worst.
+    Wait(WaitArgs),
+    /// Stop a run and what it delegated, and wait until its processes are gone.
+    Kill(KillArgs),
+    /// End a warm run after the turn in hand.
+    Retire(HandleArgs),
+    /// Start a subagent.
+    Spawn(SpawnArgs),
+    /// End a daemon once its runs have ended, within lifecycle.drain_timeout, and wait for that.
+    Drain(DrainArgs),
     /// Delegate a count over the files of a folder, with a scripted model: no key, no network.
     Demo(DemoArgs),
     /// Check a configuration: every mistake at once, each with its place.
@@ -114,6 +148,174 @@ Examples:
 
 The model's key comes from intelligence.token, AGENTD_INTELLIGENCE_TOKEN or AGENTD_INTELLIGENCE_TOKEN_FILE, else from
 ANTHROPIC_API_KEY or OPENAI_API_KEY. Without a configuration file one of the last two and --model are enough.";
+
+#[derive(Debug, Args)]
+#[command(after_help = SERVE_EXAMPLES)]
+struct ServeArgs {
+    #[command(flatten)]
+    config: ConfigArgs,
+    /// Record every event and every decision in a file, for `agentd replay` (lifecycle.journal).
+    #[arg(long, value_name = "FILE")]
+    journal: Option<String>,
+    #[command(flatten)]
+    driver: DriverArgs,
+    /// What is logged: error, warn, info, debug or trace (observability.log_level).
+    #[arg(long, value_name = "LEVEL")]
+    log_level: Option<String>,
+    /// How it is logged (observability.log_format); by default text on a terminal, else json.
+    #[arg(long, value_name = "FORMAT")]
+    log_format: Option<LogFormat>,
+}
+
+const SERVE_EXAMPLES: &str = "\
+Examples:
+  agentd serve                            with ./agentd.yaml; the log is on stderr
+  agentd serve -c agentd.yaml &
+  agentd send root \"What is in here?\"    ask it, and print its answer
+  agentd ps                               what runs, and what it waits on
+  agentd drain                            let runs end, then end the daemon
+
+The control socket is $RUNTIME_DIRECTORY/control.sock, else $XDG_RUNTIME_DIR/agentd/NAME.sock, else in the state directory,
+which is $STATE_DIRECTORY, else $XDG_STATE_HOME/agentd/NAME. NAME is agent.name, by default the stem of the file.
+SIGTERM and SIGINT drain; a second one ends what is left. Exit codes: 0 drained, 1 it could not begin or go on,
+2 usage or configuration, 4 there is no key.";
+
+/// Which daemon a command is for, and how the answer is printed.
+#[derive(Debug, Args)]
+struct ControlArgs {
+    #[command(flatten)]
+    config: ConfigArgs,
+    /// The daemon's control socket, where it is not the one that the configuration leads to.
+    #[arg(long, value_name = "PATH")]
+    socket: Option<PathBuf>,
+    /// The file with the daemon's token, where it is not in the state directory that the configuration leads to.
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// Print JSON, with the names that records have.
+    #[arg(long)]
+    json: bool,
+}
+
+const CONTROL_CODES: &str = "\
+Exit codes: 0 done, 1 failed or no such run, 2 usage or configuration, 5 turned down or not permitted, 6 no daemon.";
+
+#[derive(Debug, Args)]
+#[command(after_help = CONTROL_CODES)]
+struct ListArgs {
+    /// Runs that have ended too.
+    #[arg(long)]
+    all: bool,
+    #[command(flatten)]
+    control: ControlArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = CONTROL_CODES)]
+struct HandleArgs {
+    /// A run, such as sub-7; for `show`, `root` is the conversation.
+    #[arg(value_name = "HANDLE")]
+    handle: String,
+    #[command(flatten)]
+    control: ControlArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = CONTROL_CODES)]
+struct LogsArgs {
+    /// A run, such as sub-7, or `root` for the conversation.
+    #[arg(value_name = "HANDLE")]
+    handle: String,
+    /// The newest so many; by default all that are kept, at most 1000.
+    #[arg(long, value_name = "N")]
+    lines: Option<u64>,
+    #[command(flatten)]
+    control: ControlArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = CONTROL_CODES)]
+struct TextArgs {
+    /// A run, such as sub-7; for `send`, `root` is the conversation.
+    #[arg(value_name = "HANDLE")]
+    handle: String,
+    /// What it is told.
+    text: String,
+    #[command(flatten)]
+    control: ControlArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = WAIT_CODES)]
+struct WaitArgs {
+    /// Runs, such as sub-7.
+    #[arg(required = true, value_name = "HANDLE")]
+    handles: Vec<String>,
+    /// Until the first of them has ended, and not all.
+    #[arg(long)]
+    any: bool,
+    /// At most this long, such as 30s.
+    #[arg(long, value_name = "DURATION")]
+    timeout: Option<String>,
+    #[command(flatten)]
+    control: ControlArgs,
+}
+
+const WAIT_CODES: &str = "\
+Exit codes: as those of `agentd run` for the worst of the runs, 75 when the time is up, and 2, 5, 6 as of other commands.";
+
+#[derive(Debug, Args)]
+#[command(after_help = CONTROL_CODES)]
+struct KillArgs {
+    /// A run, such as sub-7.
+    #[arg(value_name = "HANDLE")]
+    handle: String,
+    /// Why, for the record.
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+    /// Leave what it delegated running.
+    #[arg(long)]
+    only: bool,
+    #[command(flatten)]
+    control: ControlArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = WAIT_CODES)]
+struct SpawnArgs {
+    /// What it is to do and to return.
+    #[arg(value_name = "TEXT")]
+    instruction: String,
+    /// sync waits for the result and prints it; async, detached and warm print the handle.
+    #[arg(long, value_name = "MODE", default_value = "async")]
+    mode: String,
+    /// A server it may use; by default all. Repeatable.
+    #[arg(long = "server", value_name = "NAME")]
+    servers: Vec<String>,
+    /// A tool it may use, or a pattern of tools; by default all of its servers. Repeatable.
+    #[arg(long = "tool", value_name = "NAME")]
+    tools: Vec<String>,
+    /// One of intelligence.models.
+    #[arg(long, value_name = "NAME")]
+    model: Option<String>,
+    /// low, normal or high.
+    #[arg(long, value_name = "PRIORITY")]
+    priority: Option<String>,
+    /// How long it may take, such as 5m.
+    #[arg(long, value_name = "DURATION")]
+    deadline: Option<String>,
+    #[command(flatten)]
+    control: ControlArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = CONTROL_CODES)]
+struct DrainArgs {
+    /// Do not wait until the daemon has ended.
+    #[arg(long)]
+    no_wait: bool,
+    #[command(flatten)]
+    control: ControlArgs,
+}
 
 #[derive(Debug, Args)]
 struct DemoArgs {
@@ -427,6 +629,21 @@ pub(crate) fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     };
     ExitCode::from(match cli.command {
         Command::Run(args) => run::run(args),
+        Command::Serve(args) => serve::serve(args),
+        Command::Ps(ListArgs { all, control }) => control::ps(control, all),
+        Command::Tree(ListArgs { all, control }) => control::tree(control, all),
+        Command::Show(args) => control::show(args),
+        Command::Logs(args) => control::logs(args),
+        Command::Send(args) => control::send(args),
+        Command::Steer(args) => control::steer(args),
+        Command::Finish(args) => control::order(args, "subagent.finish"),
+        Command::Pause(args) => control::order(args, "subagent.pause"),
+        Command::Resume(args) => control::order(args, "subagent.resume"),
+        Command::Wait(args) => control::wait(args),
+        Command::Kill(args) => control::kill(args),
+        Command::Retire(args) => control::order(args, "subagent.retire"),
+        Command::Spawn(args) => control::spawn(args),
+        Command::Drain(DrainArgs { no_wait, control }) => control::drain(control, no_wait),
         Command::Demo(args) => demo::demo(&args),
         Command::Check(args) => check::check(args),
         Command::Replay(args) => replay::replay(&args),

@@ -38,12 +38,35 @@ fn what_can_be_asked() {
     );
     assert!(parse(&["mcp", "serve-files", "--root", ".", "--write"]).is_ok());
     assert!(parse(&["check", "--json"]).is_ok());
+    let Ok(Cli { command: Command::Spawn(spawn) }) =
+        parse(&["spawn", "--server", "a", "--server", "b", "look"])
+    else {
+        panic!()
+    };
+    assert_eq!((spawn.mode.as_str(), spawn.servers.len(), spawn.instruction.as_str()), ("async", 2, "look"));
+    for fine in [
+        &["serve", "-c", "a.yaml", "--log-format", "json"][..],
+        &["ps", "--all", "--json", "--socket", "x", "--token-file", "y"],
+        &["tree"],
+        &["show", "sub-1"],
+        &["logs", "root", "--lines", "5"],
+        &["send", "root", "hello"],
+        &["steer", "sub-1", "hello"],
+        &["wait", "sub-1", "sub-2", "--any", "--timeout", "5s"],
+        &["kill", "sub-1", "--only", "--reason", "x"],
+        &["drain", "--no-wait"],
+    ] {
+        assert!(parse(fine).is_ok(), "{fine:?}");
+    }
     for wrong in [
         &["run"][..],
         &["run", "a", "b"],
         &["serve-files"],
         &["demo", "--patern", "x"],
         &["run", "x", "--log-format", "xml"],
+        &["kill"],
+        &["wait"],
+        &["send", "sub-1"],
     ] {
         let error = parse(wrong).expect_err("refused");
         assert_eq!(error.exit_code(), 2, "{wrong:?}");

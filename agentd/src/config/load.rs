@@ -7,11 +7,13 @@ use super::hide::hide;
 use super::merge::merge;
 use super::problem::{Code, Problem, Severity, sorted};
 use super::provider;
-use super::read::Reader;
+use super::read::{self, Reader};
+use super::schema;
 use super::settings::Settings;
 use super::source::Source;
 use super::text;
 use super::tree::Node;
+use super::values::{Values, text_of};
 use super::yaml;
 use crate::secrets::Secrets;
 use agentd_core::config::Config;
@@ -76,6 +78,29 @@ pub(super) fn load_by(sources: &Sources, read: &Read<'_>) -> Result<Loaded, Vec<
     }
     let servers = sources.flags.servers(&mut problems);
     Assembly { trees, servers, complete, files, here: &sources.here, secrets, problems }.read()
+}
+
+/// Which daemon a configuration is of: its name, and its control socket where that is not in the usual place. Nothing else
+/// is looked at, so whoever only wants to talk to a daemon needs none of its secrets.
+pub(crate) fn identity(sources: &Sources) -> Result<(String, Option<PathBuf>), Vec<Problem>> {
+    let mut problems = Vec::new();
+    let files = if sources.files.is_empty() { search(sources) } else { sources.files.clone() };
+    let read = |file: &Path| text::read(&sources.here.join(file));
+    let mut trees: Vec<Node> =
+        (0..).zip(&files).filter_map(|(order, file)| file_tree(file, order, &read, &mut problems)).collect();
+    if trees.len() < files.len() {
+        return Err(sorted(problems));
+    }
+    let order = u32::try_from(files.len()).unwrap_or(FLAG_ORDER);
+    trees.extend(environment::overrides(&sources.environment, order, &mut Vec::new()));
+    let mut root = yaml::empty(&Source::file(Path::new(""), 0, String::new()));
+    trees.into_iter().for_each(|tree| merge(&mut root, tree));
+    let values = Values::new(&root, schema::ROOT);
+    let name = values.section("agent").text("name").map_or_else(|| read::default_name(&files), str::to_owned);
+    let a2a = values.section("a2a");
+    let listens = a2a.list("listen").iter().filter_map(text_of);
+    let socket = listens.filter_map(|text| text.strip_prefix("unix://").map(PathBuf::from)).next();
+    Ok((name, socket))
 }
 
 /// Loads one text, without variables, flags or a search: a configuration that agentd itself writes.

@@ -3,6 +3,7 @@
 //! that do not exist, the playbook. Called once all texts are merged and found well-formed by themselves.
 
 mod budget;
+mod doors;
 mod endpoint;
 mod model;
 mod remote_server;
@@ -67,11 +68,12 @@ impl Reader<'_> {
         let journal = self.journal(&lifecycle);
         let observability = values.section("observability");
         let log_level = observability.text("log_level").unwrap_or_default();
+        let doors = self.doors(&values.section("a2a"), &observability);
         let (budget, degraded) = self.budget(&intelligence, models.as_ref());
         let run_usd = self.run_usd(&values.section("limits").section("run"), models.as_ref());
         let Models { own, named } = models?;
         let config = Config {
-            agent: agent.text("name").map_or_else(|| self.default_name(), str::to_owned),
+            agent: agent.text("name").map_or_else(|| default_name(self.files), str::to_owned),
             instruction: agent.text("instruction").unwrap_or_default().to_owned(),
             model: own,
             models: named,
@@ -93,8 +95,10 @@ impl Reader<'_> {
             drain_timeout: time(&lifecycle, "drain_timeout"),
             reap_orphans_always: std::process::id() == 1,
             log_level: log_level.to_owned(),
+            sessions: None,
             store: core_store(&values),
             max_attempts: values.section("subagents").small("max_attempts").unwrap_or(5),
+            control: None,
         };
         let settings = Settings {
             files: self.files.to_vec(),
@@ -105,17 +109,10 @@ impl Reader<'_> {
             log_level: level(log_level),
             log_format: observability.text("log_format").map(format),
             secrets: self.secrets.clone(),
+            doors,
             tags,
         };
         Some((config, settings))
-    }
-
-    /// The stem of the first file, in the letters that a name can have.
-    fn default_name(&self) -> String {
-        let stem = self.files.first().and_then(|file| file.file_stem()).unwrap_or_default().to_string_lossy();
-        let fits = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };
-        let name: String = stem.trim_start_matches('.').chars().take(64).map(fits).collect();
-        if name.is_empty() { "agentd".to_owned() } else { name }
     }
 
     fn liveness(&mut self, values: &Values<'_>) -> Liveness {
@@ -284,6 +281,14 @@ fn core_store(values: &Values<'_>) -> Store {
         },
         work: by_default.unwrap_or(durability.text("work") != Some("ephemeral")),
     }
+}
+
+/// The stem of the first file, in the letters that a name can have.
+pub(super) fn default_name(files: &[PathBuf]) -> String {
+    let stem = files.first().and_then(|file| file.file_stem()).unwrap_or_default().to_string_lossy();
+    let fits = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };
+    let name: String = stem.trim_start_matches('.').chars().take(64).map(fits).collect();
+    if name.is_empty() { "agentd".to_owned() } else { name }
 }
 
 /// How a relative path was understood.

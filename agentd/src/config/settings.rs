@@ -1,8 +1,10 @@
 //! What the binary needs of a configuration and the core does not.
 
 use crate::secrets::Secrets;
+use agentd_core::config::Principal;
 use agentd_core::note::Level;
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// Settings of the process around the core.
@@ -24,6 +26,8 @@ pub struct Settings {
     pub log_format: Option<LogFormat>,
     /// Where the values of secret references come from when a child is started.
     pub secrets: Secrets,
+    /// Of `serve`: where it is reached, and by whom.
+    pub doors: Doors,
     /// Tags of each server's tools, by server and pattern (S16.1).
     pub tags: BTreeMap<String, BTreeMap<String, Vec<String>>>,
 }
@@ -48,6 +52,39 @@ pub enum StoreKind {
     Memory,
     /// As `Memory`; nothing that belongs to the daemon is ever written to the state directory.
     None,
+}
+
+/// Where a daemon is reached, and by whom.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Doors {
+    /// `a2a.listen`.
+    pub listen: Vec<Listen>,
+    /// `a2a.tls`: certificates and key.
+    pub tls: Option<(PathBuf, PathBuf)>,
+    /// `a2a.principals`.
+    pub principals: Vec<Caller>,
+    /// `observability.metrics_addr`.
+    pub metrics: Option<SocketAddr>,
+}
+
+/// One address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Listen {
+    /// A control socket; `None` is the usual place.
+    Unix(Option<PathBuf>),
+    /// Loopback without TLS.
+    Plain(SocketAddr),
+    /// With TLS.
+    Tls(SocketAddr),
+}
+
+/// One of `a2a.principals`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Caller {
+    /// Its name, and what it may do.
+    pub principal: Principal,
+    /// Its token, by reference.
+    pub token: String,
 }
 
 /// How a log line looks.

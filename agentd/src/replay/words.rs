@@ -5,7 +5,7 @@ use super::cast::Cast;
 use super::speech::down;
 use super::{Difference, DifferenceKind, Step};
 use agentd_core::action::{Action, ChildSignal, HostCall, Walls};
-use agentd_core::event::{Event, Exit, SupervisorSignal};
+use agentd_core::event::{Event, Exit, Peer, SupervisorSignal};
 use agentd_core::note::Note;
 use agentd_core::preview::preview;
 use agentd_core::store::{Write, record_in};
@@ -92,6 +92,20 @@ pub fn event(step: &Step<'_>, heard: &[String], cast: &Cast) -> String {
             format!("the store held {runs} runs and {letters} messages; {aside} values could not be read")
         }
         Event::Signalled { signal } => format!("the supervisor got {}", signal_name(*signal)),
+        Event::ConnOpened { conn, door, peer } => {
+            let peer = match peer {
+                Peer::Local { uid, pid, .. } => format!("pid {pid} of uid {uid}"),
+                Peer::Remote { address } => plain(address),
+            };
+            format!("connection {} is open, {} to {}", conn.0, peer, door.name())
+        }
+        Event::ConnBytes { conn, bytes } => format!("{} bytes on connection {}", bytes.len(), conn.0),
+        Event::ConnWrote { conn, bytes } => format!("{bytes} bytes left on connection {}", conn.0),
+        Event::ConnEnded { conn } => format!("the client of connection {} sends no more", conn.0),
+        Event::ConnClosed { conn, error } => {
+            let why = error.as_ref().map_or_else(String::new, |error| format!(": {}", plain(error)));
+            format!("connection {} is closed{why}", conn.0)
+        }
     }
 }
 
@@ -145,6 +159,11 @@ pub fn action(action: &Action, cast: &Cast) -> String {
             plain(&*args.0)
         ),
         Action::CancelHostTool { call } => format!("the embedding program's call {call} is needed no longer"),
+        Action::ConnSend { conn, bytes } => format!("send {} bytes on connection {}", bytes.len(), conn.0),
+        Action::ConnShut { conn, at_once } => {
+            let how = if *at_once { "at once" } else { "once all has left" };
+            format!("close connection {} {how}", conn.0)
+        }
         Action::Exit { leaked: 0, .. } => "end: nothing is left".to_owned(),
         Action::Exit { leaked, .. } => format!("end: {leaked} processes could not be killed"),
     }

@@ -120,6 +120,8 @@ pub struct Run {
     pub last_request: u64,
     /// Who is told when its outcome is final.
     pub waiters: Vec<Waiter>,
+    /// Of its process, for people.
+    pub pid: Option<u32>,
     /// When it was admitted.
     pub admitted: Instant,
     /// When its outcome was decided.
@@ -280,6 +282,7 @@ impl Run {
             requests: BTreeMap::new(),
             last_request: 0,
             waiters: Vec::new(),
+            pid: None,
             admitted: now,
             decided: None,
             before: Evidence::default(),

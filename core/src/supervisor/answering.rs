@@ -84,6 +84,7 @@ impl Core {
         };
         self.conversation.remember(&turn.text, answered);
         self.mark(Shelf::Conversation);
+        self.task_ends(turn.prompt, &result, out);
         out.push(Action::Deliver { prompt: turn.prompt, result: Box::new(result), fault });
         if !self.config.one_shot {
             self.conversation.phase = Phase::Quiet;
@@ -117,6 +118,7 @@ impl Core {
             evidence: Evidence::default(),
             attempt: 1,
         };
+        self.task_ends(prompt, &result, out);
         out.push(Action::Deliver { prompt, result: Box::new(result), fault: None });
     }
 }

@@ -158,6 +158,11 @@ impl Conversation {
 }
 
 impl Core {
+    /// The number that the next prompt gets.
+    pub(super) fn next_prompt(&self) -> u64 {
+        self.conversation.last + 1
+    }
+
     /// A person asked.
     pub(super) fn prompt_submitted(&mut self, text: String, out: &mut Actions) {
         let conversation = &mut self.conversation;
@@ -223,6 +228,7 @@ impl Core {
             cancel_until: None,
             unhanded: false,
         });
+        self.task_begins(prompt.number, out);
         if is_new {
             self.hand_on_notes(out);
         }

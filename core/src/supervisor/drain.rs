@@ -20,7 +20,8 @@ use serde::{Deserialize, Serialize};
 /// A drain in progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Drain {
-    signal: SupervisorSignal,
+    /// `None` when an operator asked for it.
+    signal: Option<SupervisorSignal>,
     since: Instant,
     until: Instant,
     /// What was left has been killed.
@@ -40,18 +41,25 @@ impl Core {
                 self.force_drain(out);
             }
             (SupervisorSignal::Term | SupervisorSignal::Int | SupervisorSignal::Hup, None) => {
-                self.begin_drain(signal, out);
+                self.begin_drain(Some(signal), out);
             }
         }
     }
 
-    fn begin_drain(&mut self, signal: SupervisorSignal, out: &mut Actions) {
+    /// An operator asks for a drain; one that goes on already goes on.
+    pub(super) fn drain_asked(&mut self, out: &mut Actions) {
+        if self.drain.is_none() {
+            self.begin_drain(None, out);
+        }
+    }
+
+    fn begin_drain(&mut self, signal: Option<SupervisorSignal>, out: &mut Actions) {
         let now = self.now.mono;
         let until = now + self.config.drain_timeout;
         self.drain = Some(Drain { signal, since: now, until, forced: false });
         out.push(
             daemon_note(Level::Info, "drain.start")
-                .with("signal", signal_word(signal))
+                .with("signal", signal.map_or("none", signal_word))
                 .with("live", self.busy.len())
                 .with("timeout_ms", ms(self.config.drain_timeout))
                 .into(),
@@ -160,7 +168,7 @@ impl Core {
         debug_assert!(self.operator.is_empty(), "every run is over, so nothing is waited for");
         self.exited = true;
         out.push(Action::Exit {
-            interrupted: self.drain.map(|d| d.signal),
+            interrupted: self.drain.and_then(|d| d.signal),
             leaked: self.leaked,
             usage: self.conversation_usage(),
             costliest: self.costliest(),

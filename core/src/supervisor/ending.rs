@@ -7,6 +7,7 @@ use crate::bytes::Json;
 use crate::config::Commit;
 use crate::id::NodeId;
 use crate::limits;
+use crate::metrics::Counter;
 use crate::note::Level;
 use crate::record::Status;
 use crate::run::channel::Sent;
@@ -210,6 +211,7 @@ impl Core {
 
     fn signal(&mut self, node: NodeId, signal: ChildSignal, name: &str, after_ms: u64, out: &mut Actions) {
         out.push(Action::Signal { node, signal });
+        self.meter(Counter::Signals, &[name]);
         out.push(
             self.note(node, Level::Info, "subagent.kill.escalated")
                 .with("signal", name)
@@ -304,7 +306,9 @@ impl Core {
     ) {
         self.close_request(node, request);
         if node == NodeId::OPERATOR {
-            out.push(Action::Answer { call: request, error, value });
+            if !self.answers_connection(request, error, &value, out) {
+                out.push(Action::Answer { call: request, error, value });
+            }
             return;
         }
         let Some(run) = self.run(node) else { return };

@@ -6,6 +6,7 @@ use crate::action::{Action, Actions};
 use crate::event::Exit;
 use crate::id::NodeId;
 use crate::limits;
+use crate::metrics::Counter;
 use crate::note::Level;
 use crate::record::Status;
 use crate::run::channel::Sent;
@@ -115,15 +116,18 @@ impl Core {
     }
 
     /// The pid is free, and so is the permit (S4.7).
-    pub(super) fn reaped(&mut self, node: NodeId, _out: &mut Actions) {
+    pub(super) fn reaped(&mut self, node: NodeId, out: &mut Actions) {
         let Some(run) = self.run(node) else { return };
         if !matches!(run.process, Process::Reaping) {
             return;
         }
         run.process = Process::Gone;
+        let (role, status) = (run.record.role, run.record.status.name());
         if let Some(permit) = run.permit.take() {
             self.admission.give_back(permit);
         }
+        self.meter_exited(role, status);
+        self.tell_gone(node, out);
     }
 
     /// What is due for one run.
@@ -173,7 +177,7 @@ impl Core {
             && alive.ladder.rung() < Rung::Term
             && let Some(verdict) = alive.liveness.judge(now, &keys)
         {
-            let why = match verdict {
+            let (word, why) = match verdict {
                 Verdict::Ping { seq } => {
                     // A ping that does not fit is not sent: a child that does not read is judged by its silence.
                     if let Sent::Frame(frame) = run.channel.send(&Down::Ping(Ping { seq })) {
@@ -182,19 +186,22 @@ impl Core {
                     continue;
                 }
                 Verdict::NeverReady => {
-                    format!("never became ready: nothing within {} ms of its start", keys.ready.as_millis())
+                    let ready = keys.ready.as_millis();
+                    ("never_ready", format!("never became ready: nothing within {ready} ms of its start"))
                 }
-                Verdict::Stuck { silent, no_pong } => format!(
-                    "stuck: no frame for {} ms and no pong for {} ms",
-                    silent.as_millis(),
-                    no_pong.as_millis()
-                ),
-                Verdict::HardDeadline => format!(
-                    "hard deadline: its deadline of {} ms and {} ms of grace have passed",
-                    run.deadline.as_millis(),
-                    keys.hard_deadline_grace.as_millis()
-                ),
+                Verdict::Stuck { silent, no_pong } => {
+                    let (silent, no_pong) = (silent.as_millis(), no_pong.as_millis());
+                    ("stuck", format!("stuck: no frame for {silent} ms and no pong for {no_pong} ms"))
+                }
+                Verdict::HardDeadline => {
+                    let (own, grace) = (run.deadline.as_millis(), keys.hard_deadline_grace.as_millis());
+                    let why = format!(
+                        "hard deadline: its deadline of {own} ms and {grace} ms of grace have passed"
+                    );
+                    ("hard_deadline", why)
+                }
             };
+            self.meter(Counter::Verdicts, &[word]);
             out.push(self.note(node, Level::Warn, "child.unhealthy").with("verdict", why.as_str()).into());
             self.decide(node, Ending::without_result(Status::Failed, why), out);
             self.push_ladder(node, Push::Insist, out);

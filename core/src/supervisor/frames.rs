@@ -5,6 +5,7 @@ use super::{Core, ms};
 use crate::action::{Action, Actions};
 use crate::distill::{distill, undistilled};
 use crate::id::NodeId;
+use crate::metrics::Counter;
 use crate::note::Level;
 use crate::record::{Status, Tokens};
 use crate::run::Ending;
@@ -37,7 +38,8 @@ impl Core {
         if let Process::Alive(alive) = &mut run.process {
             match &up {
                 Up::Pong(pong) => {
-                    alive.liveness.pong(now, pong.seq);
+                    let took = alive.liveness.pong(now, pong.seq);
+                    self.meter_ping(took);
                     return;
                 }
                 Up::Ready(_)
@@ -104,7 +106,9 @@ impl Core {
             self.protocol_error(node, "a second `ready`", out);
             return;
         }
-        let after = ms(now.since(alive.since));
+        let took = now.since(alive.since);
+        let after = ms(took);
+        self.meter_ready(took);
         out.push(self.note(node, Level::Debug, "child.ready").with("after_ms", after).into());
     }
 
@@ -159,6 +163,7 @@ impl Core {
     fn charge(&mut self, node: NodeId, tokens: &Tokens) {
         if let Some(run) = self.run(node) {
             run.record.usage.add(tokens);
+            self.meter_tokens(tokens);
         }
         self.mark(Shelf::Ledger);
         // A subtree equals the sum of everything below it, so what one uses is added all the way up.
@@ -226,6 +231,7 @@ impl Core {
     pub(super) fn protocol_error(&mut self, node: NodeId, why: &str, out: &mut Actions) {
         let Some(run) = self.run(node) else { return };
         run.channel.break_with(why);
+        self.meter(Counter::ProtocolErrors, &[]);
         out.push(self.note(node, Level::Warn, "child.protocol_error").with("error", why).into());
         let ending = Ending::without_result(Status::Failed, format!("protocol error: {why}"));
         self.decide(node, ending, out);

@@ -146,7 +146,9 @@ impl Desk {
             | Action::ReapOrphans
             | Action::Deliver { .. }
             | Action::Answer { .. }
-            | Action::CancelHostTool { .. } => None,
+            | Action::CancelHostTool { .. }
+            | Action::ConnSend { .. }
+            | Action::ConnShut { .. } => None,
         }
     }
 

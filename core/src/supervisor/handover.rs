@@ -47,12 +47,14 @@ impl Core {
         if run.record.status == Status::Spawned {
             run.record.status = Status::Running;
         }
+        run.pid = Some(pid);
         let (role, mode, depth) = (run.record.role, run.record.mode, run.record.depth);
         let event = match role {
             Role::Worker => "worker.spawn",
             Role::Subagent => "subagent.spawn",
         };
         let after = ms(now.since(run.admitted));
+        self.meter_spawned(role);
         out.push(
             self.note(node, Level::Info, event)
                 .with("pid", pid)

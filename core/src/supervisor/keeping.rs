@@ -12,6 +12,7 @@ use crate::action::{Action, Actions};
 use crate::id::{Handle, NodeId, RunId};
 use crate::limits;
 use crate::machine::Deadline;
+use crate::metrics::Counter;
 use crate::note::Level;
 use crate::record::Status;
 use crate::run::Outcome;
@@ -368,6 +369,7 @@ impl Core {
 
     /// A save failed. An intent that cannot be saved starts nothing; anything else is kept and tried again.
     pub(super) fn store_failed(&mut self, seq: u64, error: &str, retryable: bool, out: &mut Actions) {
+        self.meter(Counter::StoreFailures, &[]);
         let Some(failed) = self.keeping.out.remove(&seq) else { return };
         self.store_is_down(error, out);
         let (node, note) = match failed.of {

@@ -15,6 +15,7 @@
 //! | `operator` | who calls without being a run |
 //! | `keeping` | what is made durable, and when |
 //! | `restore` | what a start takes up of an earlier life |
+//! | `control` | what connections ask, and their answers |
 //! | `ending` | how a run ends, who is told, what ends with it |
 //! | `exit` | from the observed exit to the free pid |
 //! | `throttling` | what one child learns of a provider's limit reaches the others |
@@ -31,6 +32,7 @@ mod answering;
 mod budget;
 mod catalogue;
 mod checkpoint;
+mod control;
 mod conversation;
 mod drain;
 mod ending;
@@ -75,6 +77,7 @@ use crate::throttle::Throttles;
 use crate::time::{Instant, Now};
 use budget::BudgetQueue;
 pub use checkpoint::CheckpointError;
+use control::Surface;
 use conversation::Conversation;
 use drain::Drain;
 use keeping::Keeping;
@@ -115,6 +118,8 @@ pub struct Core {
     queue: Queue,
     /// The operator's open calls.
     operator: Operator,
+    /// Connections, their requests and tasks, and what is counted.
+    surface: Surface,
     /// Open calls of the embedding program's tools: whose, and its number there.
     host_calls: BTreeMap<u64, (NodeId, u64)>,
     last_host_call: u64,
@@ -157,6 +162,7 @@ impl Core {
             plan: None,
             queue: Queue::default(),
             operator: Operator::default(),
+            surface: Surface::default(),
             host_calls: BTreeMap::new(),
             last_host_call: 0,
             drain: None,
@@ -170,7 +176,10 @@ impl Core {
 
     fn route(&mut self, event: Event, out: &mut Actions) {
         match event {
-            Event::Seeded { seed } => self.rng = Rng::new(seed),
+            Event::Seeded { seed } => {
+                self.rng = Rng::new(seed);
+                self.name_conversation();
+            }
             Event::PromptSubmitted { text } => self.prompt_submitted(text, out),
             Event::TurnCancelled { prompt, reason } => self.turn_cancelled(prompt, &reason, out),
             Event::SpawnFrameFailed { node, error } => self.spawn_frame_failed(node, &error, out),
@@ -199,6 +208,11 @@ impl Core {
                 self.host_tool_answered(call, error, value, out)
             }
             Event::Restored(saved) => self.restored(*saved, out),
+            Event::ConnOpened { conn, door, peer } => self.conn_opened(conn, door, &peer, out),
+            Event::ConnBytes { conn, bytes } => self.conn_bytes(conn, &bytes, out),
+            Event::ConnWrote { conn, bytes } => self.conn_wrote(conn, bytes),
+            Event::ConnEnded { conn } => self.conn_ended(conn, out),
+            Event::ConnClosed { conn, error: _ } => self.conn_closed(conn, out),
         }
     }
 
@@ -218,6 +232,7 @@ impl Core {
         self.tick_drain(out);
         self.tick_conversation(out);
         self.tick_keeping(out);
+        self.tick_connections(out);
     }
 
     /// A run, to be changed: its timer is set anew when the event is done.
@@ -296,6 +311,7 @@ impl Core {
             self.orphans_at.get_or_insert(at);
         }
         self.save_marked(out);
+        self.set_connection_timer();
         self.exit_if_done(out);
         debug_assert_eq!(
             self.admission.permits_out() as usize,
@@ -313,9 +329,11 @@ impl Machine for Core {
         let previous = self.now.mono;
         // Clocks that a driver reads backwards never move the core back.
         self.now = Now { mono: now.mono.max(previous), wall: now.wall };
+        let before = out.len();
         self.forgive_stall(out, previous);
         self.route(event, out);
         self.settle(out);
+        self.keep_notes(&out[before..]);
     }
 
     fn poll_timeout(&self) -> Option<Deadline> {
@@ -324,13 +342,14 @@ impl Machine for Core {
         }
         let runs = self.timers.first().map(|at| Deadline { at, why: "a run" });
         let orphans = self.orphans_at.map(|at| Deadline { at, why: "orphans" });
-        let own = [
+        let waits = [
             self.conversation_due(),
             self.drain_due(),
             self.queue_due(),
             self.budget_due(),
             self.keeping_due(),
         ];
+        let own = waits.into_iter().chain([self.connections_due()]);
         [runs, orphans].into_iter().chain(own).flatten().min_by_key(|d| d.at)
     }
 

@@ -11,6 +11,7 @@ use crate::admit::Verdict;
 use crate::error::Refusal;
 use crate::id::{NodeId, RunId};
 use crate::limits;
+use crate::metrics::Counter;
 use crate::note::Level;
 use crate::preview::misleads;
 use crate::record::{Record, Status, Tokens};
@@ -218,7 +219,7 @@ impl Core {
     }
 
     /// There is no process and there will be none.
-    pub(super) fn never_made(&mut self, node: NodeId, _out: &mut Actions) {
+    pub(super) fn never_made(&mut self, node: NodeId, out: &mut Actions) {
         self.leave_queue(node);
         let Some(run) = self.run(node) else { return };
         run.process = Process::Gone;
@@ -226,6 +227,7 @@ impl Core {
         if let Some(permit) = run.permit.take() {
             self.admission.give_back(permit);
         }
+        self.tell_gone(node, out);
     }
 
     /// Tells a caller that its spawn was turned down.
@@ -236,6 +238,7 @@ impl Core {
         refusal: &Refusal,
         out: &mut Actions,
     ) {
+        self.meter(Counter::Refused, &[&refusal.gate]);
         let note = match node {
             NodeId::OPERATOR => daemon_note(Level::Info, "subagent.refused"),
             _ => self.note(node, Level::Info, "subagent.refused"),

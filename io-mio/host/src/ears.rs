@@ -2,7 +2,7 @@
 //!
 //! Owns the names of descriptors. Called by the hands and the reactor; implemented once per driver.
 
-use agentd_core::id::NodeId;
+use agentd_core::id::{ConnId, NodeId};
 use std::io;
 use std::os::fd::BorrowedFd;
 
@@ -15,6 +15,10 @@ pub enum Key {
     Signals,
     /// Events of other threads.
     Mailbox,
+    /// A socket that listens, by its place.
+    Listener(usize),
+    /// A connection: wanted when it is readable and when it is writable.
+    Conn(ConnId),
 }
 
 /// Which descriptor of a child.
@@ -33,7 +37,8 @@ pub enum End {
 /// Hears edges: each time a descriptor becomes ready anew, and when it is ready as the watch begins, the driver
 /// calls `ready` with its key once. It need not tell again what was not yet dealt with.
 pub trait Ears {
-    /// Begins to watch `fd`, for writing when the key is a child's stdin and for reading otherwise.
+    /// Begins to watch `fd`, for writing when the key is a child's stdin, for both when it is a connection, and for
+    /// reading otherwise.
     ///
     /// # Errors
     /// The system refused; the descriptor is then not watched.
@@ -44,6 +49,10 @@ pub trait Ears {
     fn unwatch(&mut self, key: Key, fd: BorrowedFd<'_>);
 }
 
+/// What the numbers of connections and listeners begin with; those of children are below.
+const CONN: u64 = 1 << 63;
+const LISTENER: u64 = CONN | 1 << 62;
+
 impl Key {
     /// The key as a number, for pollers that carry one.
     pub fn token(self) -> usize {
@@ -52,6 +61,8 @@ impl Key {
             Key::Signals => u64::MAX - 1,
             // The largest number is mio's own.
             Key::Mailbox => u64::MAX - 2,
+            Key::Listener(index) => LISTENER | index as u64,
+            Key::Conn(conn) => CONN | conn.0,
         };
         number as usize
     }
@@ -63,6 +74,8 @@ impl Key {
         match token as u64 {
             SIGNALS => Key::Signals,
             MAILBOX => Key::Mailbox,
+            number if number & LISTENER == LISTENER => Key::Listener((number & !LISTENER) as usize),
+            number if number & CONN == CONN => Key::Conn(ConnId(number & !CONN)),
             number => {
                 let end = match number & 3 {
                     0 => End::Exit,
@@ -82,7 +95,8 @@ mod tests {
 
     #[test]
     fn every_key_has_a_number_of_its_own() {
-        let mut all = vec![Key::Signals, Key::Mailbox];
+        let mut all = vec![Key::Signals, Key::Mailbox, Key::Listener(0), Key::Listener(9)];
+        all.extend([0, 1, (1 << 62) - 1].map(|conn| Key::Conn(ConnId(conn))));
         // Nodes are minted upwards from 0, so the largest that matters is far below 2⁶².
         for node in [0, 1, 2, 1 << 40, (1 << 61) - 1] {
             all.extend(

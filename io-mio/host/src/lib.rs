@@ -9,6 +9,7 @@
 //! | [`spawner`] | the thread that makes every child |
 //! | [`process`] | one process held by a pidfd: signal its group, see its exit, reap it |
 //! | [`walls`] | the limits of a child |
+//! | [`doors`] | listening sockets and connections |
 //! | [`pipes`] | our ends of its pipes |
 //! | [`tree`] | the processes below this one: walk, one kill pass, reap orphans |
 //! | [`nursery`] | children in the making, which a sweep leaves alone |
@@ -18,6 +19,7 @@
 #![deny(unsafe_code)]
 
 pub mod clock;
+pub mod doors;
 pub mod ears;
 pub mod entry;
 pub mod error;

@@ -5,6 +5,7 @@
 use agentd_core::action::{Action, HostCall};
 use agentd_core::bytes::Json;
 use agentd_core::event::Event;
+use agentd_core::id::ConnId;
 use agentd_core::note::Note;
 use agentd_core::record::ResultObject;
 use agentd_core::snapshot::Snapshot;
@@ -59,6 +60,12 @@ pub trait Outside {
 
     /// Nobody waits for the answer of this call any more.
     fn cancel_tool(&mut self, _call: u64) {}
+
+    /// Bytes of a client, before the core or a journal sees them: the tokens in them are marked here. What is held back, for
+    /// a token may be cut, comes with the next.
+    fn hear(&mut self, _conn: ConnId, bytes: Vec<u8>) -> Vec<u8> {
+        bytes
+    }
 
     /// The first frame of a child, length prefix included, with the secrets put in.
     ///

@@ -5,6 +5,7 @@
 //! turn. Refuses policy: it knows no run and has no timer but the core's. Called by drivers.
 
 use crate::clock::{Clock, seed};
+use crate::doors::{Doors, Listener};
 use crate::ears::{Ears, Key};
 use crate::error::OsError;
 use crate::hands::Hands;
@@ -37,6 +38,8 @@ pub struct Options {
     pub signals: Option<Signals>,
     /// What the store held, for the core to go on with: told right after the seed, before anything else is heard.
     pub saved: Option<Box<Saved>>,
+    /// Where connections come in.
+    pub listeners: Vec<Listener>,
     mailbox: Mailbox,
 }
 
@@ -46,7 +49,14 @@ impl Options {
     /// # Errors
     /// `eventfd(2)`.
     pub fn new(image: Image, signals: Option<Signals>) -> Result<Options, OsError> {
-        Ok(Options { image, mode: Mode::of_own_process(), signals, saved: None, mailbox: Mailbox::new()? })
+        Ok(Options {
+            image,
+            mode: Mode::of_own_process(),
+            signals,
+            saved: None,
+            listeners: Vec::new(),
+            mailbox: Mailbox::new()?,
+        })
     }
 
     /// For a library inside another program: nothing process-wide is touched.
@@ -54,7 +64,14 @@ impl Options {
     /// # Errors
     /// `eventfd(2)`.
     pub fn embedded(image: Image) -> Result<Options, OsError> {
-        Ok(Options { image, mode: Mode::Embedded, signals: None, saved: None, mailbox: Mailbox::new()? })
+        Ok(Options {
+            image,
+            mode: Mode::Embedded,
+            signals: None,
+            saved: None,
+            listeners: Vec::new(),
+            mailbox: Mailbox::new()?,
+        })
     }
 
     /// A way to tell the core of events, from any thread, before and while the loop runs.
@@ -91,6 +108,7 @@ pub struct Reactor<'a, M: ?Sized, O> {
     machine: &'a mut M,
     outside: &'a mut O,
     hands: Hands,
+    doors: Doors,
     signals: Option<Signals>,
     mailbox: Mailbox,
     clock: Clock,
@@ -113,18 +131,21 @@ impl<'a, M: Machine + ?Sized, O: Outside> Reactor<'a, M, O> {
         options: Options,
         ears: &mut impl Ears,
     ) -> Result<Self, OsError> {
-        let Options { image, mode, signals, saved, mailbox } = options;
+        let Options { image, mode, signals, saved, listeners, mailbox } = options;
         let seed = seed().map_err(OsError::of("getrandom(2)", "the seed"))?;
         ears.watch(Key::Mailbox, mailbox.as_fd()).map_err(OsError::of("epoll_ctl(2)", "the mailbox"))?;
         if let Some(signals) = &signals {
             ears.watch(Key::Signals, signals.as_fd()).map_err(OsError::of("epoll_ctl(2)", "the signals"))?;
         }
+        let doors =
+            Doors::open(listeners, ears).map_err(OsError::of("epoll_ctl(2)", "a listening socket"))?;
         let bell = mailbox.bell();
         let hands = Hands::new(image, mode, Box::new(move || bell.ring()))?;
         Ok(Reactor {
             machine,
             outside,
             hands,
+            doors,
             signals,
             mailbox,
             clock: Clock::start(),
@@ -141,6 +162,8 @@ impl<'a, M: Machine + ?Sized, O: Outside> Reactor<'a, M, O> {
             Key::Child(node, end) => self.hands.ready(node, end),
             Key::Signals => self.signalled = true,
             Key::Mailbox => self.mailed = true,
+            Key::Listener(index) => self.doors.knocked(index),
+            Key::Conn(conn) => self.doors.ready(conn),
         }
     }
 
@@ -179,6 +202,7 @@ impl<'a, M: Machine + ?Sized, O: Outside> Reactor<'a, M, O> {
             self.outside.see(snapshot);
         }
         let more_to_write = self.hands.flush(ears, &mut self.learned);
+        let more_to_write = self.doors.flush(ears, &mut self.learned) || more_to_write;
         let at_once = more_to_read || more_to_write || self.mailed || !self.learned.is_empty();
         Ok(Next::Wait(if at_once { Some(Duration::ZERO) } else { self.wait(now) }))
     }
@@ -199,7 +223,8 @@ impl<'a, M: Machine + ?Sized, O: Outside> Reactor<'a, M, O> {
             self.learned.extend((0..MAIL).map_while(|_| self.mailbox.take()));
             self.mailed = self.learned.len() - before == MAIL;
         }
-        Ok(self.hands.serve(ears, &mut self.learned))
+        let more = self.hands.serve(ears, &mut self.learned);
+        Ok(self.doors.serve(ears, self.outside, &mut self.learned) || more)
     }
 
     fn due(&self, now: Now) -> bool {
@@ -222,6 +247,7 @@ impl<'a, M: Machine + ?Sized, O: Outside> Reactor<'a, M, O> {
         let mut ended = None;
         for action in actions.drain(..) {
             if let Action::Exit { interrupted, leaked, usage, costliest } = action {
+                self.doors.farewell();
                 ended = Some(Ended { interrupted, leaked, usage, costliest });
                 break;
             }
@@ -266,6 +292,8 @@ impl<'a, M: Machine + ?Sized, O: Outside> Reactor<'a, M, O> {
                 }
             }
             Action::CancelHostTool { call } => self.outside.cancel_tool(call),
+            Action::ConnSend { conn, bytes } => self.doors.send(conn, bytes),
+            Action::ConnShut { conn, at_once } => self.doors.shut(conn, at_once, ears, learned),
             // `tell` ends with it before it comes here.
             Action::Exit { .. } => {}
         }

@@ -175,7 +175,12 @@ impl Scribe {
             | Event::ChildStderr { .. }
             | Event::ChildWrote { .. }
             | Event::ChildWriteFailed { .. }
-            | Event::Stored { .. } => {}
+            | Event::Stored { .. }
+            | Event::ConnOpened { .. }
+            | Event::ConnBytes { .. }
+            | Event::ConnWrote { .. }
+            | Event::ConnEnded { .. }
+            | Event::ConnClosed { .. } => {}
         }
     }
 
@@ -221,7 +226,11 @@ impl Scribe {
                     "interrupted": interrupted, "leaked": leaked, "usage": usage, "costliest": costliest,
                 });
             }
-            Action::Sweep { .. } | Action::Reap { .. } | Action::ReapOrphans => {}
+            Action::Sweep { .. }
+            | Action::Reap { .. }
+            | Action::ReapOrphans
+            | Action::ConnSend { .. }
+            | Action::ConnShut { .. } => {}
         }
     }
 

@@ -45,6 +45,14 @@ impl RunCommand {
         }
     }
 
+    /// In the folder of one that has ended.
+    #[must_use]
+    pub fn in_folder(mut self, folder: TempDir) -> RunCommand {
+        fs::copy(self.path("playbook.yaml"), folder.path().join("playbook.yaml")).expect("a copy");
+        self.folder = folder;
+        self
+    }
+
     /// Adds a section to the configuration, as YAML.
     pub fn config(mut self, yaml: &str) -> RunCommand {
         self.config.push_str(yaml);
@@ -93,6 +101,22 @@ impl RunCommand {
 
     /// Starts it on this prompt.
     pub fn start(self, prompt: &str) -> Running {
+        self.begin(&["run"], Some(prompt))
+    }
+
+    /// Starts a daemon, and waits until it can be reached.
+    pub fn serve(self) -> Running {
+        let running = self.begin(&["serve"], None);
+        running.wait_for_event("daemon.start", |_| true);
+        running
+    }
+
+    /// Starts a daemon that may not come up.
+    pub fn try_to_serve(self) -> Running {
+        self.begin(&["serve"], None)
+    }
+
+    fn begin(self, what: &[&str], prompt: Option<&str>) -> Running {
         fs::write(self.path("agentd.yaml"), &self.config).expect("a file");
         let mut words = self.wrapper.iter().cloned();
         let mut command = match words.next() {
@@ -103,7 +127,7 @@ impl RunCommand {
             }
             None => Command::new(&self.program),
         };
-        command.args(["run", "-c", "agentd.yaml"]).args(&self.args).arg(prompt);
+        command.args(what).args(["-c", "agentd.yaml"]).args(&self.args).args(prompt);
         command.current_dir(self.folder.path()).env_clear().envs(self.env.iter().map(|(k, v)| (k, v)));
         command.env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("HOME", self.folder.path());
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -118,6 +142,7 @@ impl RunCommand {
             String::from_utf8(bytes).expect("stdout is UTF-8")
         });
         Running {
+            program: self.program,
             folder: Some(self.folder),
             process,
             pid,
@@ -137,6 +162,7 @@ impl RunCommand {
 
 /// A run that was started.
 pub struct Running {
+    program: PathBuf,
     /// Until it is handed to `Ended`.
     folder: Option<TempDir>,
     process: Child,
@@ -174,6 +200,51 @@ impl Running {
         let spawned = self.wait_for_event("subagent.spawn", |e| e["handle"] == handle);
         self.wait_for_event("child.ready", |e| e["handle"] == handle);
         spawned["pid"].as_i64().and_then(|pid| i32::try_from(pid).ok()).expect("a pid")
+    }
+
+    /// A command of an operator, as a person in its folder gives it.
+    pub fn agentd(&self, args: &[&str]) -> std::process::Output {
+        self.command(&self.program, args).output().expect("it starts")
+    }
+
+    /// A program in its folder, with the environment of a person there.
+    pub fn command(&self, program: impl AsRef<std::ffi::OsStr>, args: &[&str]) -> Command {
+        let mut command = Command::new(program);
+        command.args(args).current_dir(self.folder()).env_clear().stdin(Stdio::null());
+        command.env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("HOME", self.folder());
+        command
+    }
+
+    /// The answer of a command that has to succeed, as JSON.
+    ///
+    /// # Panics
+    /// When it does not, or prints something else.
+    pub fn ask(&self, args: &[&str]) -> Value {
+        let output = self.agentd(&[args, &["--json"]].concat());
+        assert!(output.status.success(), "{args:?}: {output:?}");
+        serde_json::from_slice(&output.stdout)
+            .unwrap_or_else(|error| panic!("{args:?}: {error} in {output:?}"))
+    }
+
+    /// Its state directory.
+    pub fn state(&self) -> PathBuf {
+        self.path(".local/state/agentd/agentd")
+    }
+
+    /// Where it is reached by TCP: the first address of its first event that begins so.
+    pub fn address(&self, scheme: &str) -> String {
+        let started = self.wait_for_event("daemon.start", |_| true);
+        let listens = started["listen"].as_str().expect("addresses").split(' ');
+        listens.clone().find(|one| one.starts_with(scheme)).unwrap_or_else(|| panic!("{started}")).to_owned()
+    }
+
+    /// Its folder, for a daemon that is started there after it.
+    pub fn give_up_folder(mut self) -> TempDir {
+        processes::send(&self.held, Signal::KILL);
+        drop(self.process.wait());
+        self.ended = true;
+        assert_no_leak(self.folder(), Duration::from_secs(2));
+        self.folder.take().expect("it has its folder")
     }
 
     /// Signals the daemon.
@@ -283,6 +354,11 @@ impl Ended {
         for pid in pids {
             assert!(!alive(pid), "escaped and left behind: {pid}");
         }
+    }
+
+    /// The bytes of such a file.
+    pub fn bytes(&self, name: &str) -> Vec<u8> {
+        fs::read(self.folder.path().join(name)).unwrap_or_default()
     }
 
     /// A file that it or its servers left in its folder.

@@ -5,6 +5,7 @@
 //! `tests/peers/python/requirements.txt` names in a virtual environment beside it; `.ci/run` does all of it. Without them
 //! these tests fail, they do not skip: build them with `--features peers` only where they can run.
 
+mod a2a;
 mod models;
 mod requests;
 

@@ -1,6 +1,6 @@
 use super::*;
-use crate::config::LogFormat;
-use agentd_core::config::{Kill, Liveness, Priority};
+use crate::config::{Listen, LogFormat};
+use agentd_core::config::{Kill, Liveness, PrincipalRole, Priority};
 use agentd_core::note::Level;
 use agentd_core::wire::message::{Mode, Transport};
 use std::fs;
@@ -372,6 +372,18 @@ fn what_takes_two_keys_to_see() {
         ),
         ("lifecycle: {journal: false}", "lifecycle.journal", "hint: write off"),
         ("observability: {log_level: warning}", "observability.log_level", "warning"),
+        ("observability: {metrics_addr: 9464}", "observability.metrics_addr", "is no address"),
+        ("a2a: {listen: [tcp]}", "a2a.listen[0]", "is no address"),
+        ("a2a: {listen: [\"unix://relative\"]}", "a2a.listen[0]", "not absolute"),
+        ("a2a: {listen: [unix, unix]}", "a2a.listen[1]", "there twice"),
+        ("a2a: {principals: [{id: a}]}", "a2a.principals[0].match.token", "is required"),
+        ("a2a: {principals: [{match: {token: \"{{secret:K}}\"}}]}", "a2a.principals[0].id", "is required"),
+        (
+            "a2a: {principals: [{id: a, match: {token: \"{{secret:K}}\"}}]}",
+            "a2a.principals[0].match.token",
+            "the secret K is not there",
+        ),
+        ("a2a: {principals: [{id: a, match: {token: canary}}]}", "a2a.principals[0].match.token", "holds"),
     ] {
         let problem = only(&format!("{text}\n"));
         assert_eq!(problem.path, path, "{text}: {problem}");
@@ -690,4 +702,66 @@ fn a_journal_stands_in_a_folder_that_exists() {
     assert_eq!(fault("/etc/hostname/flight"), ["2:22 Unreadable lifecycle.journal"]);
     assert!(one("lifecycle: {journal: flight}\n").load().settings.journal.is_some());
     assert!(one("lifecycle: {journal: off}\n").load().settings.journal.is_none());
+}
+
+#[test]
+fn doors_are_open_to_whom_they_say() {
+    let a2a = |listen: &str, more: &str| {
+        let principals = "principals: [{id: ops, match: {token: \"{{secret:OPS}}\"}, role: operator}, {id: ann, match: {token: \"{{secret:ANN}}\"}}]";
+        let text = format!("a2a: {{listen: [{listen}], {principals}{more}}}\n");
+        one(&text).set("OPS", "ops-0123456789-abcdef")
+    };
+    let fine = a2a("unix, \"unix:///run/a.sock\", \"http://127.0.0.1:8080\", \"http://[::1]:0/\"", "")
+        .set("ANN", "ann-0123456789-abcdef")
+        .load();
+    let doors = fine.settings.doors;
+    let address = |text: &str| text.parse().expect("an address");
+    assert_eq!(
+        doors.listen,
+        [
+            Listen::Unix(None),
+            Listen::Unix(Some("/run/a.sock".into())),
+            Listen::Plain(address("127.0.0.1:8080")),
+            Listen::Plain(address("[::1]:0")),
+        ]
+    );
+    let roles: Vec<(&str, PrincipalRole)> =
+        doors.principals.iter().map(|caller| (caller.principal.id.as_str(), caller.principal.role)).collect();
+    assert_eq!(roles, [("ops", PrincipalRole::Operator), ("ann", PrincipalRole::User)]);
+    assert_eq!(
+        one("").load().settings.doors.listen,
+        [Listen::Unix(None)],
+        "by default the control socket alone"
+    );
+
+    for (listen, more, ann, path, says) in [
+        ("\"http://0.0.0.0:80\"", "", "ann-0123456789-abcdef", "a2a.listen[0]", "only loopback"),
+        ("\"https://0.0.0.0:443\"", "", "ann-0123456789-abcdef", "a2a.tls.cert", "without it"),
+        ("unix", ", tls: {cert: nowhere.pem}", "ann-0123456789-abcdef", "a2a.tls.cert", "cannot be read"),
+        ("unix", "", "short", "a2a.principals[1].match.token", "16 to 256"),
+        ("unix", "", "sixteen characters, but blanks", "a2a.principals[1].match.token", "16 to 256"),
+        ("unix", "", "ops-0123456789-abcdef", "a2a.principals[1].match.token", "that of ops too"),
+    ] {
+        let problems = a2a(listen, more).set("ANN", ann).problems();
+        let first = &problems[0];
+        assert!(first.path == path && first.message.contains(says), "{listen} {more} {ann}: {first}");
+        assert!(!problems.iter().any(|problem| problem.to_string().contains(ann)), "a token is shown");
+    }
+    let nobody = one("a2a: {listen: [\"http://127.0.0.1:80\"]}").problems();
+    assert!(
+        nobody[0].path == "a2a.principals" && nobody[0].message.contains("nobody could come"),
+        "{}",
+        nobody[0]
+    );
+}
+
+#[test]
+fn a_client_needs_the_name_of_a_daemon_and_none_of_its_secrets() {
+    let text = "agent: {name: archivist}\nmcp: {servers: [{name: a, url: \"https://x\", headers: {A: \"{{secret:GONE}}\"}}]}\na2a: {listen: [unix, \"unix:///run/a.sock\"]}\n";
+    let folder = Folder::new(&[("a.yaml", text)]);
+    assert_eq!(identity(&folder.sources), Ok(("archivist".to_owned(), Some("/run/a.sock".into()))));
+    let named = Folder::new(&[("b.yaml", MINIMAL)]).set("AGENTD_AGENT_NAME", "other");
+    assert_eq!(identity(&named.sources), Ok(("other".to_owned(), None)));
+    assert_eq!(identity(&Folder::new(&[("b.yaml", MINIMAL)]).sources), Ok(("b".to_owned(), None)));
+    assert!(identity(&Folder::new(&[("b.yaml", "a: [")]).sources).is_err());
 }

@@ -23,7 +23,7 @@ pub(crate) const ROOT: &[Key] = &[
     later("security"),
     key("store", Section(STORE), "", ""),
     key("lifecycle", Section(LIFECYCLE), "", ""),
-    later("a2a"),
+    key("a2a", Section(A2A), "", ""),
     key("observability", Section(OBSERVABILITY), "", ""),
     later("streams"),
     later("workflows"),
@@ -387,11 +387,51 @@ const KILL: &[Key] = &[
     key("exit_after_result", Duration, "5s", "From a run's result to SIGTERM."),
 ];
 
+const A2A: &[Key] = &[
+    key(
+        "listen",
+        Texts,
+        "[unix]",
+        "Of `serve`: `unix` (the usual control socket), `unix:///PATH`, `https://IP:PORT`, or `http://127.0.0.1:PORT`.",
+    ),
+    key(
+        "tls",
+        Section(&[
+            key("cert", Path, "", "The certificate and its chain, in PEM."),
+            key("key", Path, "", "Its private key, in PEM."),
+        ]),
+        "",
+        "",
+    ),
+    key("principals", Items(PRINCIPAL), "[]", "Who may come by TCP."),
+];
+
+const PRINCIPAL: &[Key] = &[
+    key("id", Name { dots: true }, "", "Required, and unique."),
+    key(
+        "match",
+        Section(&[key(
+            "token",
+            Secret,
+            "",
+            "Required: its token, by reference; 16 to 256 letters, digits and `-._~+/=`, and nobody else's.",
+        )]),
+        "",
+        "",
+    ),
+    key("role", OneOf(&["operator", "user"]), "user", "`user` asks, and sees and cancels what it asked."),
+];
+
 const OBSERVABILITY: &[Key] = &[
     key("log_level", OneOf(&["error", "warn", "info", "debug", "trace"]), "info", "What is logged."),
     key("log_format", OneOf(&["json", "text"]), "", "By default `text` on a terminal, else `json`."),
     later("log_content"),
-    later("metrics_addr"),
+    key(
+        "metrics_addr",
+        Text,
+        "",
+        "Of `serve`: `IP:PORT` where `/metrics`, `/healthz` and `/readyz` are, without a token; by default nowhere.",
+    ),
     later("otel"),
 ];
 

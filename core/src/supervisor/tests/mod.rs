@@ -4,6 +4,7 @@
 mod admission;
 mod budget;
 mod checkpoints;
+mod control;
 mod drain;
 mod endings;
 mod host_tools;
@@ -26,6 +27,7 @@ use crate::action::ChildSignal;
 use crate::bytes::{Bytes, Json};
 use crate::config::{ModelChoice, Rate, SubagentLimits};
 use crate::event::Exit;
+use crate::id::ConnId;
 use crate::record::{ResultObject, Status, UsageSum};
 use crate::store::{Entry, Kind, Saved, Write, record_in};
 use crate::time::{Duration, Wall};
@@ -108,6 +110,11 @@ pub(super) struct Desk {
     answers: BTreeMap<u64, (bool, Value)>,
     host_calls: Vec<crate::action::HostCall>,
     cancelled: Vec<u64>,
+    /// What each client was sent, and how its connection was shut, if it was.
+    sent: BTreeMap<ConnId, Vec<u8>>,
+    shut: BTreeMap<ConnId, bool>,
+    /// Clients that read nothing.
+    stalled: std::collections::BTreeSet<ConnId>,
 }
 
 impl Desk {
@@ -130,6 +137,9 @@ impl Desk {
             answers: BTreeMap::new(),
             host_calls: vec![],
             cancelled: vec![],
+            sent: BTreeMap::new(),
+            shut: BTreeMap::new(),
+            stalled: Default::default(),
         }
     }
 
@@ -236,6 +246,16 @@ impl Desk {
             Action::CancelHostTool { call } => {
                 self.cancelled.push(call);
                 None
+            }
+            Action::ConnSend { conn, bytes } => {
+                assert!(self.shut.get(&conn) != Some(&true), "sent to {conn:?}, which is closed");
+                self.sent.entry(conn).or_default().extend_from_slice(&bytes);
+                let bytes = bytes.len() as u64;
+                (!self.stalled.contains(&conn)).then_some(Event::ConnWrote { conn, bytes })
+            }
+            Action::ConnShut { conn, at_once } => {
+                self.shut.insert(conn, at_once);
+                at_once.then_some(Event::ConnClosed { conn, error: None })
             }
             exit @ Action::Exit { .. } => {
                 self.exit = Some(exit);

@@ -108,7 +108,7 @@ impl Core {
     }
 
     /// The run behind a handle, if it is the caller's to name: another principal's reads as unknown (S6.5).
-    pub(super) fn owned(&self, caller: NodeId, handle: &str) -> Result<NodeId, Refusal> {
+    pub(in crate::supervisor) fn owned(&self, caller: NodeId, handle: &str) -> Result<NodeId, Refusal> {
         let found = handle.parse::<Handle>().ok().and_then(|h| self.by_handle.get(&h)).copied();
         found.filter(|n| self.may_name(caller, *n)).ok_or_else(|| Refusal {
             gate: "handle".into(),
@@ -126,7 +126,7 @@ impl Core {
     }
 }
 
-pub(super) fn handle_arg(args: &Map<String, Value>) -> Result<&str, Refusal> {
+pub(in crate::supervisor) fn handle_arg(args: &Map<String, Value>) -> Result<&str, Refusal> {
     args.get("handle")
         .and_then(Value::as_str)
         .ok_or_else(|| arguments("handle: accepted is a handle such as sub-7".into()))

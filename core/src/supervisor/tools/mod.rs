@@ -7,6 +7,8 @@ mod run;
 mod talk;
 mod waiting;
 
+pub(super) use handles::handle_arg;
+
 use super::Core;
 use super::catalogue;
 use crate::action::Actions;
@@ -108,7 +110,7 @@ impl Core {
     }
 }
 
-fn accept_only(args: &Map<String, Value>, accepted: &[&str]) -> Result<(), Refusal> {
+pub(super) fn accept_only(args: &Map<String, Value>, accepted: &[&str]) -> Result<(), Refusal> {
     match args.keys().find(|k| !accepted.contains(&k.as_str())) {
         None => Ok(()),
         Some(key) => {
@@ -118,7 +120,7 @@ fn accept_only(args: &Map<String, Value>, accepted: &[&str]) -> Result<(), Refus
     }
 }
 
-fn arguments(message: String) -> Refusal {
+pub(super) fn arguments(message: String) -> Refusal {
     Refusal {
         gate: "arguments".into(),
         message,
@@ -128,6 +130,6 @@ fn arguments(message: String) -> Refusal {
     }
 }
 
-fn list(names: &[&str]) -> String {
+pub(super) fn list(names: &[&str]) -> String {
     if names.is_empty() { "none".to_owned() } else { names.join(", ") }
 }

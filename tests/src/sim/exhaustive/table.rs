@@ -394,7 +394,9 @@ impl<'a, M: Machine + Debug> Table<'a, M> {
             | Action::Deliver { .. }
             | Action::Answer { .. }
             | Action::CallHostTool(_)
-            | Action::CancelHostTool { .. } => {}
+            | Action::CancelHostTool { .. }
+            | Action::ConnSend { .. }
+            | Action::ConnShut { .. } => {}
         }
     }
 

@@ -242,7 +242,9 @@ impl Oracles {
             | Action::Reap { .. }
             | Action::ReapOrphans
             | Action::CallHostTool(_)
-            | Action::CancelHostTool { .. } => {}
+            | Action::CancelHostTool { .. }
+            | Action::ConnSend { .. }
+            | Action::ConnShut { .. } => {}
         }
         self.facts.did(now, action);
     }

@@ -31,6 +31,8 @@ pub(super) fn judge(facts: &Facts, now: Instant, action: &Action, kernel: &Kerne
         | Action::Answer { .. }
         | Action::CallHostTool(_)
         | Action::CancelHostTool { .. }
+        | Action::ConnSend { .. }
+        | Action::ConnShut { .. }
         | Action::Exit { .. } => Ok(()),
     }
 }

@@ -55,6 +55,8 @@ impl World<'_> {
             | Action::Answer { .. }
             | Action::CallHostTool(_)
             | Action::CancelHostTool { .. }
+            | Action::ConnSend { .. }
+            | Action::ConnShut { .. }
             | Action::Exit { .. } => {}
         }
     }
@@ -225,6 +227,11 @@ fn is_about(event: &Event, node: NodeId) -> bool {
         | Event::OperatorCalled { .. }
         | Event::OperatorHungUp { .. }
         | Event::Restored(_)
-        | Event::HostToolAnswered { .. } => false,
+        | Event::HostToolAnswered { .. }
+        | Event::ConnOpened { .. }
+        | Event::ConnBytes { .. }
+        | Event::ConnWrote { .. }
+        | Event::ConnEnded { .. }
+        | Event::ConnClosed { .. } => false,
     }
 }

@@ -34,13 +34,11 @@ workflows: [{name: nightly}]
     assert_eq!(
         paths,
         [
-            "a2a",
             "agent.max_parallel_turns",
             "intelligence.swap_policy",
             "limits.subagents.instances",
             "mcp.servers[0].sandbox",
             "observability.log_content",
-            "observability.metrics_addr",
             "observability.otel",
             "security",
             "spawn.gid",

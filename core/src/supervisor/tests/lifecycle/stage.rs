@@ -417,6 +417,8 @@ impl Stage {
             | Action::Deliver { .. }
             | Action::CallHostTool(_)
             | Action::CancelHostTool { .. }
+            | Action::ConnSend { .. }
+            | Action::ConnShut { .. }
             | Action::Exit { .. } => None,
         }
     }

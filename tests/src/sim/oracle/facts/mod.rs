@@ -251,7 +251,12 @@ impl Facts {
             | Event::Seeded { .. }
             | Event::Tick
             | Event::ChildStderr { .. }
-            | Event::ChildWrote { .. } => {}
+            | Event::ChildWrote { .. }
+            | Event::ConnOpened { .. }
+            | Event::ConnBytes { .. }
+            | Event::ConnWrote { .. }
+            | Event::ConnEnded { .. }
+            | Event::ConnClosed { .. } => {}
         }
     }
 
@@ -389,6 +394,8 @@ impl Facts {
             | Action::Answer { .. }
             | Action::CallHostTool(_)
             | Action::CancelHostTool { .. }
+            | Action::ConnSend { .. }
+            | Action::ConnShut { .. }
             | Action::Exit { .. } => {}
             Action::Deliver { .. } => self.delivered = Some(now),
         }

@@ -1,0 +1,46 @@
+//! `agentd serve`: the daemon, until it has drained.
+
+use super::{ServeArgs, exit};
+use crate::config::{Flags, LogFormat};
+use crate::log::Format;
+use crate::serve;
+use crate::supervise::Supervisor;
+use std::io::{self, IsTerminal};
+
+/// Runs the daemon. It exits 0 after a drain, whatever asked for it.
+pub(super) fn serve(args: ServeArgs) -> u8 {
+    let ServeArgs { config, journal, driver, log_level, log_format } = args;
+    let flags = Flags { journal, log_level, log_format, ..Flags::default() };
+    let mut loaded = match super::run::load(config.config, flags) {
+        Ok(loaded) => loaded,
+        Err((said, code)) => {
+            eprint!("{said}");
+            return code;
+        }
+    };
+    serve::as_daemon(&mut loaded);
+    let format = match loaded.settings.log_format {
+        Some(LogFormat::Json) => Format::Json,
+        Some(LogFormat::Text) => Format::Text,
+        None if io::stderr().is_terminal() => Format::Text,
+        None => Format::Json,
+    };
+    let open = match serve::open(&loaded.config.agent, &loaded.settings) {
+        Ok(open) => open,
+        Err(error) => {
+            eprintln!("agentd: {error}");
+            return exit::FAILED;
+        }
+    };
+    let mut supervisor = match Supervisor::start(loaded, driver.driver, format, false) {
+        Ok(supervisor) => supervisor,
+        Err(error) => return super::answer::not_started(&error),
+    };
+    let served = supervisor.serve(open);
+    let code = match &served {
+        Ok(_) => exit::COMPLETED,
+        Err(error) => return super::answer::failed(supervisor, error),
+    };
+    supervisor.close();
+    code
+}

@@ -1,0 +1,200 @@
+//! A daemon as its operator's commands see it: one call over the control socket, blocking.
+//!
+//! Owns how a daemon is found (the same configuration, `--socket`), the token, and the words for what goes wrong: each says
+//! what to do. Refuses to guess: an answer that cannot be read is an error and never an empty success. Called by the command
+//! line.
+
+mod http;
+
+use crate::config::{self, Sources};
+use crate::serve::place::Places;
+use agentd_core::a2a::VERSION;
+use http::Answer;
+use serde_json::{Value, json};
+use std::io;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+
+/// A daemon that can be called.
+#[derive(Debug)]
+pub(crate) struct Daemon {
+    socket: PathBuf,
+    token_file: PathBuf,
+    /// What it was found by, for messages.
+    name: String,
+}
+
+/// Why a command did nothing, or nothing that is known of.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ClientError {
+    /// The configuration does not say which daemon.
+    #[error("{0}")]
+    Config(String),
+    /// Nobody listens.
+    #[error(
+        "no agentd runs here: {socket} {error}; start one with `agentd serve`, or name its socket with --socket or its \
+         configuration with -c"
+    )]
+    NoDaemon {
+        /// Where.
+        socket: String,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// The token cannot be read.
+    #[error("the token of {name} cannot be read: {path}: {error}; --token-file names another file")]
+    NoToken {
+        /// Of the daemon.
+        name: String,
+        /// Where it should be.
+        path: String,
+        /// Why not.
+        error: io::Error,
+    },
+    /// The daemon does not let this in.
+    #[error("not permitted ({status}): {reason}")]
+    NotPermitted {
+        /// HTTP's.
+        status: u16,
+        /// In the daemon's words.
+        reason: String,
+    },
+    /// The daemon turned the command down.
+    #[error("{message}{}", if hint.is_empty() { String::new() } else { format!("; {hint}") })]
+    Refused {
+        /// Which gate said no.
+        gate: String,
+        /// Why.
+        message: String,
+        /// What to do.
+        hint: String,
+    },
+    /// The call broke, so what became of it is unknown.
+    #[error(
+        "the connection to agentd broke ({0}); whether it did what was asked is unknown: look with `agentd ps --all`"
+    )]
+    Broken(String),
+}
+
+/// Where a daemon is, as far as the command line says.
+#[derive(Debug, Default)]
+pub(crate) struct Whereabouts {
+    /// Configuration files.
+    pub(crate) config: Vec<PathBuf>,
+    /// Its socket.
+    pub(crate) socket: Option<PathBuf>,
+    /// The file with its token.
+    pub(crate) token_file: Option<PathBuf>,
+}
+
+impl Daemon {
+    /// The daemon that is meant.
+    pub(crate) fn find(at: Whereabouts) -> Result<Daemon, ClientError> {
+        let Whereabouts { config, socket, token_file } = at;
+        if let (Some(socket), Some(token_file)) = (&socket, &token_file) {
+            let name = socket.display().to_string();
+            return Ok(Daemon { socket: socket.clone(), token_file: token_file.clone(), name });
+        }
+        let sources = Sources::of_process(config, config::Flags::default())
+            .map_err(|error| ClientError::Config(format!("the current folder cannot be used: {error}")))?;
+        let (name, listens) =
+            config::identity(&sources).map_err(|problems| ClientError::Config(config::render(&problems)))?;
+        let places =
+            Places::of(&name, &|variable| std::env::var_os(variable)).map_err(ClientError::Config)?;
+        let socket = socket.or(listens).unwrap_or_else(|| places.socket.clone());
+        Ok(Daemon { socket, token_file: token_file.unwrap_or_else(|| places.token()), name })
+    }
+
+    /// One command of an operator: what a caller of the tool reads.
+    pub(crate) fn op(&self, op: &str, args: Value) -> Result<Value, ClientError> {
+        self.op_on(op, args).map(|(value, _)| value)
+    }
+
+    /// The same, and a wait until the daemon has closed the connection, which it does as it ends.
+    pub(crate) fn op_to_the_end(&self, op: &str, args: Value) -> Result<Value, ClientError> {
+        let (value, stream) = self.op_on(op, args)?;
+        http::until_closed(stream);
+        Ok(value)
+    }
+
+    fn op_on(&self, op: &str, mut args: Value) -> Result<(Value, UnixStream), ClientError> {
+        args["op"] = op.into();
+        let parts = json!([{ "data": { "agentd": args } }]);
+        let (result, stream) = self.call("SendMessage", json!({ "message": self.message(&parts)? }))?;
+        let told = &result["message"]["parts"][0]["data"]["agentd"];
+        let value = told["value"].clone();
+        match told["error"].as_bool() {
+            Some(false) => Ok((value, stream)),
+            Some(true) => {
+                let word = |key: &str| value["error"][key].as_str().unwrap_or_default().to_owned();
+                Err(ClientError::Refused { gate: word("gate"), message: word("message"), hint: word("hint") })
+            }
+            None => Err(ClientError::Broken(format!("an answer that is none: {}", shown(&result)))),
+        }
+    }
+
+    /// A turn of the conversation: its task, once it has ended.
+    pub(crate) fn ask(&self, text: &str) -> Result<Value, ClientError> {
+        let message = self.message(&json!([{ "text": text }]))?;
+        let (result, _) = self.call("SendMessage", json!({ "message": message }))?;
+        match result.get("task") {
+            Some(task) => Ok(task.clone()),
+            None => Err(ClientError::Broken(format!("an answer that is none: {}", shown(&result)))),
+        }
+    }
+
+    fn message(&self, parts: &Value) -> Result<Value, ClientError> {
+        let word = || agentd_host::clock::seed().map_err(|error| ClientError::Broken(error.to_string()));
+        let id = format!("{:016x}{:016x}", word()?, word()?);
+        Ok(json!({ "messageId": id, "role": "ROLE_USER", "parts": parts }))
+    }
+
+    fn call(&self, method: &str, params: Value) -> Result<(Value, UnixStream), ClientError> {
+        let stream = UnixStream::connect(&self.socket)
+            .map_err(|error| ClientError::NoDaemon { socket: self.socket.display().to_string(), error })?;
+        let token = crate::serve::read_token(&self.token_file).map_err(|error| self.no_token(error))?;
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
+        let head = format!(
+            "POST / HTTP/1.1\r\nHost: agentd\r\nA2A-Version: {VERSION}\r\nContent-Type: application/json\r\n\
+             Authorization: Bearer {token}\r\nContent-Length: {}\r\n\r\n",
+            body.len()
+        );
+        let Answer { status, body, stream } =
+            http::exchange(stream, &[head.as_bytes(), body.as_bytes()].concat())
+                .map_err(ClientError::Broken)?;
+        if matches!(status, 401 | 403) {
+            let reason = String::from_utf8_lossy(&body).trim().to_owned();
+            return Err(ClientError::NotPermitted { status, reason });
+        }
+        let Ok(answer) = serde_json::from_slice::<Value>(&body) else {
+            let said = String::from_utf8_lossy(&body);
+            return Err(ClientError::Broken(format!("HTTP {status}: {}", shown_text(said.trim()))));
+        };
+        if let Some(error) = answer.get("error") {
+            let message = error["message"].as_str().unwrap_or_default().to_owned();
+            return Err(ClientError::Refused { gate: "call".into(), message, hint: String::new() });
+        }
+        match answer.get("result") {
+            Some(result) => Ok((result.clone(), stream)),
+            None => Err(ClientError::Broken(format!("an answer that is none: {}", shown(&answer)))),
+        }
+    }
+
+    fn no_token(&self, error: io::Error) -> ClientError {
+        let path = self.token_file.display().to_string();
+        ClientError::NoToken { name: self.name.clone(), path, error }
+    }
+
+    /// Its socket, for messages.
+    pub(crate) fn socket(&self) -> &Path {
+        &self.socket
+    }
+}
+
+fn shown(value: &Value) -> String {
+    shown_text(&value.to_string())
+}
+
+fn shown_text(text: &str) -> String {
+    agentd_core::preview::preview(text, 200)
+}

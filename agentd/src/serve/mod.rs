@@ -1,0 +1,145 @@
+//! `agentd serve`: the daemon. Owns the order in which it begins (places, locks, sockets, token, then the loop) and what it
+//! leaves behind at its end, which is nothing but its lock files. Refuses policy: who may do what is the core's to decide.
+//! Called by the command line.
+//!
+//! The store is memory for now: [`crate::supervise`] answers `Persist` in one place, and what the daemon knows ends with it.
+
+mod lock;
+mod marks;
+pub(crate) mod place;
+mod sockets;
+mod token;
+
+pub(crate) use marks::Marks;
+pub(crate) use token::read as read_token;
+
+use crate::config::{Listen, Loaded, Settings};
+use crate::secrets::{SecretError, Use};
+use agentd_core::config::{Control, Principal, PrincipalRole};
+use agentd_core::event::Door;
+use agentd_host::doors::Listener;
+use lock::Lock;
+use place::{Places, Shared};
+use std::io;
+use std::path::PathBuf;
+
+/// A daemon's doors, open; closed and taken away when this is dropped.
+#[derive(Debug)]
+pub struct Open {
+    pub(crate) listeners: Vec<Listener>,
+    pub(crate) marks: Marks,
+    /// Where it can be reached, for the log.
+    pub(crate) addresses: Vec<String>,
+    /// Sockets in the file system, which are removed at the end.
+    sockets: Vec<PathBuf>,
+    token: PathBuf,
+    _locks: Vec<Lock>,
+}
+
+/// Why a daemon cannot open its doors. Each says what to do about it.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// Nothing says where the state or the socket is to be.
+    #[error("{0}")]
+    NoPlace(String),
+    /// The system's answer.
+    #[error("{what}: {error}")]
+    System {
+        /// What was tried.
+        what: String,
+        /// What was said.
+        error: io::Error,
+    },
+    /// Another daemon has what this one needs.
+    #[error("{0}")]
+    Taken(String),
+    /// Something else is in its place.
+    #[error("{0}")]
+    InTheWay(String),
+    /// A secret that is gone since the configuration was read.
+    #[error("the token of {principal}: {error}")]
+    Secret {
+        /// Whose.
+        principal: String,
+        /// Why.
+        error: SecretError,
+    },
+    /// Certificates or a key that TLS cannot use.
+    #[error("a2a.tls: {0}")]
+    Tls(String),
+}
+
+/// Makes a one-shot configuration that of a daemon.
+pub(crate) fn as_daemon(loaded: &mut Loaded) {
+    let own = Principal { id: "operator".to_owned(), role: PrincipalRole::Operator };
+    let others = loaded.settings.doors.principals.iter().map(|caller| caller.principal.clone());
+    let tls = loaded.settings.doors.listen.iter().any(|one| matches!(one, Listen::Tls(_)));
+    loaded.config.one_shot = false;
+    loaded.config.control = Some(Control { principals: [own].into_iter().chain(others).collect(), tls });
+}
+
+/// Opens the doors of a daemon of this name.
+///
+/// # Errors
+/// Another daemon lives, or the system refuses; nothing is left open.
+pub fn open(name: &str, settings: &Settings) -> Result<Open, OpenError> {
+    let places = Places::of(name, &|variable| std::env::var_os(variable)).map_err(OpenError::NoPlace)?;
+    place::private_folder(&places.state, Shared::Mend)?;
+    let mut locks = vec![Lock::take(&places.state.join("control.lock"))?];
+    let doors = &settings.doors;
+    let (mut listeners, mut addresses, mut sockets) = (Vec::new(), Vec::new(), Vec::new());
+    let tls = doors.tls.as_ref().map(|(cert, key)| sockets::tls(cert, key)).transpose()?;
+    for listen in &doors.listen {
+        let (door, socket, address, tls) = match listen {
+            Listen::Unix(path) => {
+                let shared = if path.is_some() { Shared::Refuse } else { Shared::Mend };
+                let path = path.as_ref().unwrap_or(&places.socket);
+                if let Some(folder) = path.parent() {
+                    place::private_folder(folder, shared)?;
+                }
+                locks.push(Lock::take(&place::beside(path, "lock"))?);
+                let socket = sockets::unix(path)?;
+                sockets.push(path.clone());
+                (Door::Control, socket, format!("unix://{}", path.display()), None)
+            }
+            Listen::Plain(address) => {
+                let (socket, address) = sockets::tcp(*address)?;
+                (Door::Tcp, socket, format!("http://{address}"), None)
+            }
+            Listen::Tls(address) => {
+                let (socket, address) = sockets::tcp(*address)?;
+                (Door::Tcp, socket, format!("https://{address}"), tls.clone())
+            }
+        };
+        listeners.push(Listener { door, socket, tls });
+        addresses.push(address);
+    }
+    if let Some(address) = doors.metrics {
+        let (socket, address) = sockets::tcp(address)?;
+        listeners.push(Listener { door: Door::Metrics, socket, tls: None });
+        addresses.push(format!("http://{address}/metrics"));
+    }
+    let token = places.token();
+    let mut tokens = vec![token::make(&token)?];
+    for caller in &doors.principals {
+        let value = settings.secrets.fill(&caller.token, Use::Header);
+        let principal = || caller.principal.id.clone();
+        tokens.push(value.map_err(|error| OpenError::Secret { principal: principal(), error })?);
+    }
+    Ok(Open { listeners, marks: Marks::new(tokens), addresses, sockets, token, _locks: locks })
+}
+
+impl Drop for Open {
+    /// The locks are held until the last of it is gone.
+    fn drop(&mut self) {
+        for path in self.sockets.iter().chain([&self.token]) {
+            // What cannot be removed is found to be stale by the next daemon.
+            let _left = std::fs::remove_file(path);
+        }
+    }
+}
+
+fn system(what: impl Into<String>) -> impl FnOnce(io::Error) -> OpenError {
+    let what = what.into();
+    move |error| OpenError::System { what, error }
+}

@@ -1,0 +1,230 @@
+//! Operators' commands: the supervisor's own tools as a model has them, and what only a person wants to know or do.
+//!
+//! `ps {all}`, `show {handle}`, `logs {handle, lines}` and `drain {}` are here alone; every other name is a tool's and is
+//! called as an embedding program calls it.
+
+use super::super::tools::{accept_only, arguments, handle_arg, list};
+use super::super::{Core, catalogue};
+use super::{CALLS_FROM, Wait};
+use crate::a2a;
+use crate::action::Actions;
+use crate::bytes::Json;
+use crate::error::Refusal;
+use crate::http::Response;
+use crate::id::{ConnId, NodeId};
+use crate::json;
+use crate::limits;
+use crate::note::Note;
+use crate::run::process::Process;
+use crate::wire::message::Role;
+use serde_json::{Map, Value, json};
+
+/// Commands that are no tools.
+const OWN: [&str; 4] = ["ps", "show", "logs", "drain"];
+
+/// The name that stands for the conversation where a handle is asked for.
+const ROOT: &str = "root";
+
+impl Core {
+    /// One command of a connection.
+    pub(super) fn op(&mut self, conn: ConnId, rpc: &Value, op: &str, args: &Json, out: &mut Actions) {
+        if OWN.contains(&op) {
+            let done = self.own_op(op, args, out);
+            let (error, value) = match done {
+                Ok(value) => (false, value),
+                Err(refusal) => (true, json!({ "error": refusal })),
+            };
+            let result = self.op_result(op, error, &value);
+            return self.answer_call(conn, rpc, &result, out);
+        }
+        if !catalogue::is_operators(op) {
+            let seen = json::preview(op, limits::PREVIEW_BYTES);
+            let all: Vec<&str> = OWN.into_iter().chain(catalogue::OPERATORS).collect();
+            let refusal = arguments(format!("op: unknown {seen}; accepted are {}", list(&all)));
+            let result = self.op_result(op, true, &json!({ "error": refusal }));
+            return self.answer_call(conn, rpc, &result, out);
+        }
+        // That a kill's answer waits until the process is gone is the connection's wish and no argument of the tool.
+        let (gone, args) = take_gone(op, args);
+        self.surface.last_call += 1;
+        let call = CALLS_FROM + self.surface.last_call;
+        self.surface.calls.insert(call, conn);
+        let wait = Wait::Call { call, rpc: rpc.clone(), op: op.to_owned(), gone };
+        self.surface.waits.insert(conn, wait);
+        self.operator_called(call, op, &args, out);
+    }
+
+    /// A command has its answer.
+    pub(super) fn op_answered(&mut self, conn: ConnId, error: bool, value: &Json, out: &mut Actions) {
+        let Some(Wait::Call { rpc, op, gone, .. }) = self.surface.waits.remove(&conn) else { return };
+        if gone
+            && !error
+            && let Some(node) = self.not_gone(value)
+        {
+            let wait = Wait::Gone { node, rpc, op, value: value.clone() };
+            self.surface.waits.insert(conn, wait);
+            return;
+        }
+        self.answer_op(conn, &rpc, &op, error, value, out);
+    }
+
+    /// The run that an answer is of, while it has a process.
+    fn not_gone(&self, value: &Json) -> Option<NodeId> {
+        let value = value.parse().ok()?;
+        let handle = value.get("handle")?.as_str()?.parse().ok()?;
+        let node = *self.by_handle.get(&handle)?;
+        (!matches!(self.runs.get(&node)?.process, Process::Gone)).then_some(node)
+    }
+
+    /// A run's process is gone: whoever waited for just that is told.
+    pub(in crate::supervisor) fn tell_gone(&mut self, gone: NodeId, out: &mut Actions) {
+        let waiting: Vec<(ConnId, Wait)> = self
+            .surface
+            .waits
+            .iter()
+            .filter(|(_, wait)| matches!(wait, Wait::Gone { node, .. } if *node == gone))
+            .map(|(conn, wait)| (*conn, wait.clone()))
+            .collect();
+        for (conn, wait) in waiting {
+            if let Wait::Gone { rpc, op, value, .. } = wait {
+                self.answer_op(conn, &rpc, &op, false, &value, out);
+            }
+        }
+    }
+
+    fn answer_op(
+        &mut self,
+        conn: ConnId,
+        rpc: &Value,
+        op: &str,
+        error: bool,
+        value: &Json,
+        out: &mut Actions,
+    ) {
+        let value = value.parse().unwrap_or_default();
+        let result = self.op_result(op, error, &value);
+        let response = Response::of(200, "application/json", a2a::result(rpc, &result));
+        // What is answered at once is answered while the connection's requests are being gone through.
+        let is_asking = self.surface.connections.get(&conn).is_some_and(|connection| connection.is_asking());
+        if is_asking {
+            self.respond_and_go_on(conn, &response, out);
+        }
+    }
+
+    fn op_result(&mut self, op: &str, error: bool, value: &Value) -> Value {
+        let id = crate::id::RunId::mint(self.now.wall, &mut self.rng).to_string();
+        a2a::operator_answer(&id, &self.context(), op, error, value)
+    }
+
+    fn own_op(&mut self, op: &str, args: &Json, out: &mut Actions) -> Result<Value, Refusal> {
+        let args = json::object(&args.0, limits::ARGUMENT_BYTES, limits::ARGUMENT_DEPTH)
+            .map_err(|problem| arguments(problem.to_string()))?;
+        match op {
+            "ps" => self.ps(&args),
+            "show" => self.show(&args),
+            "logs" => self.logs(&args),
+            _ => {
+                accept_only(&args, &[])?;
+                self.drain_asked(out);
+                Ok(json!({ "draining": true, "live": self.busy.len() }))
+            }
+        }
+    }
+
+    /// Every run that is not over, or all that are known.
+    fn ps(&self, args: &Map<String, Value>) -> Result<Value, Refusal> {
+        accept_only(args, &["all"])?;
+        let all = match args.get("all") {
+            None | Some(Value::Bool(false)) => false,
+            Some(Value::Bool(true)) => true,
+            Some(_) => return Err(arguments("all: accepted is true or false".into())),
+        };
+        let nodes = self.runs.keys().filter(|node| all || self.busy.contains(node));
+        let runs: Vec<Value> = nodes.map(|node| self.row(*node)).collect();
+        let waiting = self.conversation.waiting.len();
+        Ok(json!({ "runs": runs, "prompts_waiting": waiting, "draining": self.drain.is_some() }))
+    }
+
+    /// One run, with what it gave.
+    fn show(&self, args: &Map<String, Value>) -> Result<Value, Refusal> {
+        accept_only(args, &["handle"])?;
+        let node = self.named(args)?;
+        let mut row = self.row(node);
+        if let Some(run) = self.runs.get(&node) {
+            let object = serde_json::to_value(run.object()).unwrap_or_default();
+            for key in ["result", "partial", "error", "evidence"] {
+                row[key] = object[key].clone();
+            }
+            row["servers"] = run.servers.clone().into();
+            row["model"] = run.model.clone().into();
+        }
+        Ok(row)
+    }
+
+    /// What was logged of one run, oldest first.
+    fn logs(&self, args: &Map<String, Value>) -> Result<Value, Refusal> {
+        accept_only(args, &["handle", "lines"])?;
+        let lines = match args.get("lines") {
+            None => limits::SHOWN_NOTES,
+            Some(value) => value
+                .as_u64()
+                .and_then(|lines| usize::try_from(lines).ok())
+                .filter(|lines| (1..=limits::SHOWN_NOTES).contains(lines))
+                .ok_or_else(|| arguments(format!("lines: accepted is 1 to {}", limits::SHOWN_NOTES)))?,
+        };
+        let root = handle_arg(args)? == ROOT;
+        let node = if root { None } else { Some(self.named(args)?) };
+        let wanted = |note: &&Note| match node {
+            Some(node) => note.node == Some(node),
+            None => note.node.is_some() && note.handle.is_none(),
+        };
+        let mut events: Vec<Value> =
+            self.surface.notes.iter().rev().filter(wanted).take(lines).map(|note| json!(note)).collect();
+        events.reverse();
+        Ok(json!({ "events": events }))
+    }
+
+    /// The run of a handle; `root` is the conversation's worker.
+    fn named(&self, args: &Map<String, Value>) -> Result<NodeId, Refusal> {
+        match handle_arg(args)? {
+            ROOT => {
+                let workers = self.runs.iter().rev().filter(|(_, run)| run.record.role == Role::Worker);
+                let newest = workers.map(|(node, _)| *node).next();
+                newest.ok_or_else(|| {
+                    arguments("the conversation has no worker yet: nobody has asked it anything".into())
+                })
+            }
+            handle => self.owned(NodeId::OPERATOR, handle),
+        }
+    }
+
+    /// One line of `ps`: what `subagent.status` says, and what is a person's to know.
+    fn row(&self, node: NodeId) -> Value {
+        let mut row = self.status_of(node);
+        let Some(run) = self.runs.get(&node) else { return row };
+        let parent = run.parent.and_then(|parent| self.runs.get(&parent));
+        row["role"] = json!(run.record.role);
+        row["parent"] = json!(parent.and_then(|parent| parent.record.handle));
+        row["delegated"] = run.parent.is_some().into();
+        row["principal"] = run.record.principal.clone().into();
+        row["created"] = run.record.created.to_string().into();
+        row["ended"] = run.record.ended.map(|at| at.to_string()).into();
+        row["error"] = run.record.error.clone().into();
+        row["pid"] = run.pid.filter(|_| !matches!(run.process, Process::Gone)).into();
+        row
+    }
+}
+
+/// The arguments of a command without the wish to be answered once the process is gone.
+fn take_gone(op: &str, args: &Json) -> (bool, Json) {
+    if op != catalogue::KILL {
+        return (false, args.clone());
+    }
+    match args.parse() {
+        Ok(Value::Object(mut map)) if map.get("gone") == Some(&Value::Bool(true)) => {
+            map.remove("gone");
+            (true, Json::of(&Value::Object(map)))
+        }
+        Ok(_) | Err(_) => (false, args.clone()),
+    }
+}

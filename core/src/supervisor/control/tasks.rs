@@ -1,0 +1,251 @@
+//! A client's message as a task: one prompt of the conversation, which is one turn and has one answer. A task ends once, with
+//! its prompt's answer, and nothing later changes it.
+
+use super::super::Core;
+use super::Wait;
+use crate::a2a::{self, Paging, RpcError, TaskState, TaskView, artifact_update, status_update};
+use crate::action::Actions;
+use crate::config::Principal;
+use crate::http::Response;
+use crate::id::{ConnId, RunId};
+use crate::limits;
+use crate::record::ResultObject;
+use crate::time::Wall;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, VecDeque};
+
+/// All tasks that are known.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Tasks {
+    context: RunId,
+    /// Ids sort by the time they were minted, so the table is in order.
+    all: BTreeMap<RunId, Task>,
+    by_prompt: BTreeMap<u64, RunId>,
+    /// Those that have ended, oldest first.
+    ended: VecDeque<RunId>,
+    /// Of texts and results of those.
+    bytes: usize,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Task {
+    principal: String,
+    prompt: u64,
+    message_id: String,
+    text: String,
+    state: TaskState,
+    since: Wall,
+    error: Option<String>,
+    result: Value,
+    partial: bool,
+    bytes: usize,
+}
+
+impl Default for Tasks {
+    fn default() -> Tasks {
+        Tasks {
+            context: RunId::NIL,
+            all: BTreeMap::new(),
+            by_prompt: BTreeMap::new(),
+            ended: VecDeque::new(),
+            bytes: 0,
+        }
+    }
+}
+
+impl Tasks {
+    pub(super) fn context(&self) -> RunId {
+        self.context
+    }
+
+    pub(super) fn state(&self, task: RunId) -> Option<TaskState> {
+        self.all.get(&task).map(|task| task.state)
+    }
+
+    pub(super) fn principal(&self, task: RunId) -> Option<&str> {
+        self.all.get(&task).map(|task| task.principal.as_str())
+    }
+
+    pub(super) fn prompt(&self, task: RunId) -> Option<u64> {
+        self.all.get(&task).map(|task| task.prompt)
+    }
+
+    /// The task that this message of this principal has begun already.
+    pub(super) fn sent_before(&self, principal: &str, message_id: &str) -> Option<RunId> {
+        let mut newest_first = self.all.iter().rev();
+        let same = |task: &Task| task.principal == principal && task.message_id == message_id;
+        newest_first.find(|(_, task)| same(task)).map(|(id, _)| *id)
+    }
+
+    /// A task as its client sees it; null when it is forgotten.
+    pub(super) fn json(&self, id: RunId, history: Option<usize>, artifacts: bool) -> Value {
+        self.with_view(id, |view| view.json(history, artifacts)).unwrap_or_default()
+    }
+
+    fn with_view<T>(&self, id: RunId, show: impl FnOnce(&TaskView<'_>) -> T) -> Option<T> {
+        let task = self.all.get(&id)?;
+        let (id, context) = (id.to_string(), self.context.to_string());
+        Some(show(&TaskView {
+            id: &id,
+            context_id: &context,
+            state: task.state,
+            since: task.since,
+            error: task.error.as_deref(),
+            result: &task.result,
+            partial: task.partial,
+            asked: (&task.message_id, &task.text),
+        }))
+    }
+
+    /// One page of tasks, newest first.
+    pub(super) fn page(&self, paging: &Paging, whose: Option<&str>) -> Result<Value, RpcError> {
+        let after = match &paging.after {
+            None => None,
+            Some(token) => {
+                let fault = |_| RpcError::params("pageToken: it is none that was given here".into());
+                Some(token.parse::<RunId>().map_err(fault)?)
+            }
+        };
+        let fits = |task: &Task| {
+            whose.is_none_or(|whose| task.principal == whose)
+                && paging.state.is_none_or(|state| task.state == state)
+        };
+        let fitting = || self.all.iter().rev().filter(|(_, task)| fits(task)).map(|(id, _)| *id);
+        let mut rest = fitting().skip_while(|id| after.is_some_and(|after| *id >= after)).peekable();
+        let page: Vec<RunId> = rest.by_ref().take(paging.size).collect();
+        let next = rest.peek().and(page.last()).map(RunId::to_string).unwrap_or_default();
+        let tasks: Vec<Value> =
+            page.iter().map(|id| self.json(*id, paging.history.or(Some(0)), paging.artifacts)).collect();
+        let (size, total) = (tasks.len(), fitting().count());
+        Ok(json!({ "tasks": tasks, "nextPageToken": next, "pageSize": size, "totalSize": total }))
+    }
+
+    /// Forgets the oldest that have ended, beyond what is kept.
+    fn trim(&mut self) {
+        let (most, bytes) = limits::TASKS;
+        while self.ended.len() > most || self.bytes > bytes {
+            let Some(oldest) = self.ended.pop_front() else { return };
+            if let Some(task) = self.all.remove(&oldest) {
+                self.bytes -= task.bytes;
+            }
+        }
+    }
+}
+
+impl Core {
+    /// A message becomes a prompt.
+    pub(super) fn begin_task(
+        &mut self,
+        principal: &Principal,
+        message_id: &str,
+        text: &str,
+        out: &mut Actions,
+    ) -> RunId {
+        let id = RunId::mint(self.now.wall, &mut self.rng);
+        // Ids of one millisecond are in no order; the table is to be.
+        let last = self.surface.tasks.all.keys().next_back().copied();
+        let id = last.map_or(id, |last| id.max(last.next()));
+        let prompt = self.next_prompt();
+        let task = Task {
+            principal: principal.id.clone(),
+            prompt,
+            message_id: message_id.to_owned(),
+            text: text.to_owned(),
+            state: TaskState::Submitted,
+            since: self.now.wall,
+            error: None,
+            result: Value::Null,
+            partial: false,
+            bytes: 0,
+        };
+        self.surface.tasks.all.insert(id, task);
+        self.surface.tasks.by_prompt.insert(prompt, id);
+        self.prompt_submitted(text.to_owned(), out);
+        id
+    }
+
+    /// The conversation has its name from the first chance there is.
+    pub(in crate::supervisor) fn name_conversation(&mut self) {
+        if self.config.control.is_some() {
+            self.surface.tasks.context = RunId::mint(self.now.wall, &mut self.rng);
+        }
+    }
+
+    /// A prompt's turn has begun.
+    pub(in crate::supervisor) fn task_begins(&mut self, prompt: u64, out: &mut Actions) {
+        let Some(id) = self.surface.tasks.by_prompt.get(&prompt).copied() else { return };
+        let Some(task) = self.surface.tasks.all.get_mut(&id) else { return };
+        if task.state == TaskState::Submitted {
+            task.state = TaskState::Working;
+            task.since = self.now.wall;
+            self.tell_task(id, out);
+        }
+    }
+
+    /// A prompt has its answer, and so has its task.
+    pub(in crate::supervisor) fn task_ends(&mut self, prompt: u64, result: &ResultObject, out: &mut Actions) {
+        let Some(id) = self.surface.tasks.by_prompt.remove(&prompt) else { return };
+        let Some(task) = self.surface.tasks.all.get_mut(&id) else { return };
+        task.state = TaskState::of(result.status);
+        task.since = self.now.wall;
+        task.error = result.error.clone();
+        task.result = result.result.clone();
+        task.partial = result.partial;
+        task.bytes = task.text.len() + task.result.to_string().len();
+        self.surface.tasks.bytes += task.bytes;
+        self.surface.tasks.ended.push_back(id);
+        self.tell_task(id, out);
+        self.surface.tasks.trim();
+    }
+
+    /// Tells everybody who follows a task where it is.
+    fn tell_task(&mut self, id: RunId, out: &mut Actions) {
+        let now = self.now.mono;
+        let state = self.surface.tasks.state(id).unwrap_or(TaskState::Failed);
+        let told = self.surface.tasks.with_view(id, |view| (artifact_update(view), status_update(view)));
+        let Some((artifact, status)) = told else { return };
+        let followers: Vec<(ConnId, Wait)> = self
+            .surface
+            .waits
+            .iter()
+            .filter(|(_, wait)| match wait {
+                Wait::Task { task, .. } | Wait::Cancel { task, .. } => *task == id && state.is_final(),
+                Wait::Stream { task, .. } => *task == id,
+                Wait::Call { .. } | Wait::Gone { .. } => false,
+            })
+            .map(|(conn, wait)| (*conn, wait.clone()))
+            .collect();
+        for (conn, wait) in followers {
+            match wait {
+                Wait::Stream { rpc, .. } => {
+                    let Some(connection) = self.surface.connections.get_mut(&conn) else { continue };
+                    for event in artifact.iter().filter(|_| state.is_final()).chain([&status]) {
+                        connection.event(&a2a::result(&rpc, event), now, out);
+                    }
+                    if state.is_final() {
+                        connection.end_stream(now, out);
+                        self.surface.waits.remove(&conn);
+                        self.serve_connection(conn, out);
+                    }
+                }
+                Wait::Task { rpc, history, .. } => {
+                    let result = json!({ "task": self.surface.tasks.json(id, history, true) });
+                    let response = Response::of(200, "application/json", a2a::result(&rpc, &result));
+                    self.respond_and_go_on(conn, &response, out);
+                }
+                Wait::Cancel { rpc, .. } => {
+                    let body = if state == TaskState::Canceled {
+                        a2a::result(&rpc, &self.surface.tasks.json(id, None, true))
+                    } else {
+                        // It ended by itself before the cancel reached it.
+                        a2a::error(&rpc, &RpcError::not_cancelable(state))
+                    };
+                    let response = Response::of(200, "application/json", body);
+                    self.respond_and_go_on(conn, &response, out);
+                }
+                Wait::Call { .. } | Wait::Gone { .. } => {}
+            }
+        }
+    }
+}
