@@ -9,6 +9,7 @@ use crate::journal::{Journal, JournalError};
 use crate::log::{self, Format, Log};
 use crate::secrets::Secrets;
 use crate::serve::{Marks, Open};
+use crate::store::Store;
 use crate::tree::{Screen, Tree};
 use agentd_core::action::{Action, Costliest};
 use agentd_core::event::{Event, SupervisorSignal};
@@ -151,6 +152,7 @@ impl Supervisor {
             answered,
             delivered: None,
             marks: None,
+            store: None,
         };
         let ended = self.driver.run(&mut core, &mut around, options)?;
         let (result, fault) = around.delivered.unzip();
@@ -170,6 +172,11 @@ impl Supervisor {
         let image = Image::own(child_environment(&self.settings.env_passthrough));
         let mut options = Options::new(image, Some(signals))?;
         options.listeners = std::mem::take(&mut open.listeners);
+        let store = open.store.take().map(|(store, saved)| {
+            options.saved = Some(saved);
+            store.answer_to(options.poster());
+            store
+        });
         let fields: Vec<(&str, serde_json::Value)> = vec![
             ("agent", self.config.agent.as_str().into()),
             ("listen", open.addresses.join(" ").into()),
@@ -186,8 +193,12 @@ impl Supervisor {
             answered: &mut |_| {},
             delivered: None,
             marks: Some(&mut open.marks),
+            store: store.as_ref(),
         };
         let ended = self.driver.run(&mut core, &mut around, options)?;
+        if let Some(store) = store {
+            store.close();
+        }
         let fields = [("leaked", ended.leaked.into())];
         self.log.say(self.clock.now().wall, Level::Info, "daemon.end", &fields);
         Ok(ended)
@@ -242,8 +253,7 @@ impl Supervisor {
     }
 }
 
-/// What surrounds the reactor. Its store is memory that nothing reads again: the core keeps what it answers from. A
-/// store that is one is put in `persist`.
+/// What surrounds the reactor.
 struct Surroundings<'a> {
     log: &'a Log,
     tree: Option<&'a Tree>,
@@ -253,6 +263,8 @@ struct Surroundings<'a> {
     delivered: Option<(ResultObject, Option<FailKind>)>,
     /// Of a daemon: what tokens look like to the core.
     marks: Option<&'a mut Marks>,
+    /// What outlives it; without one, the core keeps what it answers from.
+    store: Option<&'a Store>,
 }
 
 impl Surroundings<'_> {
@@ -295,8 +307,11 @@ impl Outside for Surroundings<'_> {
         self.log.note(now.wall, note);
     }
 
-    fn persist(&mut self, _seq: u64, _class: Class, _writes: Vec<Write>) -> StoreAnswer {
-        StoreAnswer::Stored
+    fn persist(&mut self, seq: u64, class: Class, writes: Vec<Write>) -> StoreAnswer {
+        match self.store {
+            Some(store) => store.persist(seq, class, writes),
+            None => StoreAnswer::Stored,
+        }
     }
 
     fn deliver(&mut self, _prompt: u64, result: &ResultObject, fault: Option<FailKind>) {

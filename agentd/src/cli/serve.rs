@@ -32,6 +32,7 @@ pub(super) fn serve(args: ServeArgs) -> u8 {
             return exit::FAILED;
         }
     };
+    open.configure(&mut loaded.config);
     let mut supervisor = match Supervisor::start(loaded, driver.driver, format, false) {
         Ok(supervisor) => supervisor,
         Err(error) => return super::answer::not_started(&error),

@@ -6,7 +6,7 @@
 
 mod http;
 
-use crate::config::{self, Sources};
+use crate::config::{self, Identity, Sources};
 use crate::serve::place::Places;
 use agentd_core::a2a::VERSION;
 use http::Answer;
@@ -97,10 +97,10 @@ impl Daemon {
         }
         let sources = Sources::of_process(config, config::Flags::default())
             .map_err(|error| ClientError::Config(format!("the current folder cannot be used: {error}")))?;
-        let (name, listens) =
+        let Identity { name, socket: listens, state } =
             config::identity(&sources).map_err(|problems| ClientError::Config(config::render(&problems)))?;
         let places =
-            Places::of(&name, &|variable| std::env::var_os(variable)).map_err(ClientError::Config)?;
+            Places::of(&name, state, &|variable| std::env::var_os(variable)).map_err(ClientError::Config)?;
         let socket = socket.or(listens).unwrap_or_else(|| places.socket.clone());
         Ok(Daemon { socket, token_file: token_file.unwrap_or_else(|| places.token()), name })
     }

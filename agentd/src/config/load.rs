@@ -80,9 +80,19 @@ pub(super) fn load_by(sources: &Sources, read: &Read<'_>) -> Result<Loaded, Vec<
     Assembly { trees, servers, complete, files, here: &sources.here, secrets, problems }.read()
 }
 
-/// Which daemon a configuration is of: its name, and its control socket where that is not in the usual place. Nothing else
-/// is looked at, so whoever only wants to talk to a daemon needs none of its secrets.
-pub(crate) fn identity(sources: &Sources) -> Result<(String, Option<PathBuf>), Vec<Problem>> {
+/// Which daemon a configuration is of.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Identity {
+    pub(crate) name: String,
+    /// Its control socket, where that is not in the usual place.
+    pub(crate) socket: Option<PathBuf>,
+    /// Its state directory, where the configuration names it.
+    pub(crate) state: Option<PathBuf>,
+}
+
+/// Which daemon a configuration is of. Nothing else is looked at, so whoever only wants to talk to a daemon needs none of
+/// its secrets.
+pub(crate) fn identity(sources: &Sources) -> Result<Identity, Vec<Problem>> {
     let mut problems = Vec::new();
     let files = if sources.files.is_empty() { search(sources) } else { sources.files.clone() };
     let read = |file: &Path| text::read(&sources.here.join(file));
@@ -100,7 +110,8 @@ pub(crate) fn identity(sources: &Sources) -> Result<(String, Option<PathBuf>), V
     let a2a = values.section("a2a");
     let listens = a2a.list("listen").iter().filter_map(text_of);
     let socket = listens.filter_map(|text| text.strip_prefix("unix://").map(PathBuf::from)).next();
-    Ok((name, socket))
+    let state = values.section("store").path("path").map(|(path, _)| sources.here.join(path));
+    Ok(Identity { name, socket, state })
 }
 
 /// Loads one text, without variables, flags or a search: a configuration that agentd itself writes.

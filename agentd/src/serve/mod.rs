@@ -2,7 +2,7 @@
 //! leaves behind at its end, which is nothing but its lock files. Refuses policy: who may do what is the core's to decide.
 //! Called by the command line.
 //!
-//! The store is memory for now: [`crate::supervise`] answers `Persist` in one place, and what the daemon knows ends with it.
+//! With `store.kind: sqlite` what it knows outlives it: the store is opened before there is a socket.
 
 mod lock;
 mod marks;
@@ -13,10 +13,12 @@ mod token;
 pub(crate) use marks::Marks;
 pub(crate) use token::read as read_token;
 
-use crate::config::{Listen, Loaded, Settings};
+use crate::config::{Listen, Loaded, Settings, StoreKind};
 use crate::secrets::{SecretError, Use};
-use agentd_core::config::{Control, Principal, PrincipalRole};
+use crate::store::{Options as StoreOptions, Store, StoreError};
+use agentd_core::config::{Config, Control, Principal, PrincipalRole};
 use agentd_core::event::Door;
+use agentd_core::store::Saved;
 use agentd_host::doors::Listener;
 use lock::Lock;
 use place::{Places, Shared};
@@ -28,6 +30,10 @@ use std::path::PathBuf;
 pub struct Open {
     pub(crate) listeners: Vec<Listener>,
     pub(crate) marks: Marks,
+    /// What outlives it, and what that held; `None` where nothing does.
+    pub(crate) store: Option<(Store, Box<Saved>)>,
+    /// The folder of transcripts, where they are written.
+    pub(crate) sessions: Option<PathBuf>,
     /// Where it can be reached, for the log.
     pub(crate) addresses: Vec<String>,
     /// Sockets in the file system, which are removed at the end.
@@ -64,6 +70,9 @@ pub enum OpenError {
         /// Why.
         error: SecretError,
     },
+    /// The store.
+    #[error("{0}")]
+    Store(#[from] StoreError),
     /// Certificates or a key that TLS cannot use.
     #[error("a2a.tls: {0}")]
     Tls(String),
@@ -83,9 +92,18 @@ pub(crate) fn as_daemon(loaded: &mut Loaded) {
 /// # Errors
 /// Another daemon lives, or the system refuses; nothing is left open.
 pub fn open(name: &str, settings: &Settings) -> Result<Open, OpenError> {
-    let places = Places::of(name, &|variable| std::env::var_os(variable)).map_err(OpenError::NoPlace)?;
+    let places = Places::of(name, settings.store.path.clone(), &|variable| std::env::var_os(variable))
+        .map_err(OpenError::NoPlace)?;
     place::private_folder(&places.state, Shared::Mend)?;
     let mut locks = vec![Lock::take(&places.state.join("control.lock"))?];
+    let (store, sessions) = match settings.store.kind {
+        StoreKind::Sqlite => {
+            let directory = places.state.clone();
+            let (store, saved) = Store::open(&StoreOptions { directory, min_free: settings.store.min_free })?;
+            (Some((store, Box::new(saved))), Some(places.state.join("sessions")))
+        }
+        StoreKind::Memory | StoreKind::None => (None, None),
+    };
     let doors = &settings.doors;
     let (mut listeners, mut addresses, mut sockets) = (Vec::new(), Vec::new(), Vec::new());
     let tls = doors.tls.as_ref().map(|(cert, key)| sockets::tls(cert, key)).transpose()?;
@@ -126,7 +144,16 @@ pub fn open(name: &str, settings: &Settings) -> Result<Open, OpenError> {
         let principal = || caller.principal.id.clone();
         tokens.push(value.map_err(|error| OpenError::Secret { principal: principal(), error })?);
     }
-    Ok(Open { listeners, marks: Marks::new(tokens), addresses, sockets, token, _locks: locks })
+    let marks = Marks::new(tokens);
+    Ok(Open { listeners, marks, store, sessions, addresses, sockets, token, _locks: locks })
+}
+
+impl Open {
+    /// What the core is to know of what outlives it. A journal begins with the configuration, so this comes before.
+    pub fn configure(&self, config: &mut Config) {
+        config.store.keeps = self.store.is_some();
+        config.sessions = self.sessions.as_ref().map(|folder| folder.to_string_lossy().into_owned());
+    }
 }
 
 impl Drop for Open {

@@ -17,7 +17,11 @@ pub(crate) struct Places {
 
 impl Places {
     /// The places of the daemon of this name, by the variables of the process that asks.
-    pub(crate) fn of(name: &str, variable: &dyn Fn(&str) -> Option<OsString>) -> Result<Places, String> {
+    pub(crate) fn of(
+        name: &str,
+        named: Option<PathBuf>,
+        variable: &dyn Fn(&str) -> Option<OsString>,
+    ) -> Result<Places, String> {
         let folder = |name: &str| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
         // systemd names several folders with colons between them; the first is meant.
         let first = |name: &str| {
@@ -25,11 +29,16 @@ impl Places {
             let first = value.to_str()?.split(':').next().map(PathBuf::from)?;
             first.is_absolute().then_some(first)
         };
-        let xdg = folder("XDG_STATE_HOME").or_else(|| folder("HOME").map(|home| home.join(".local/state")));
-        let state = first("STATE_DIRECTORY").or_else(|| xdg.map(|base| base.join("agentd").join(name)));
-        let state = state.ok_or_else(|| {
-            "there is no place for the state: none of STATE_DIRECTORY, XDG_STATE_HOME and HOME is an absolute path".to_owned()
-        })?;
+        let set = |name| variable(name).filter(|value| !value.is_empty());
+        let place = crate::store::Place {
+            state_directory: set("STATE_DIRECTORY"),
+            xdg_state_home: set("XDG_STATE_HOME"),
+            home: set("HOME"),
+        };
+        let state = match named {
+            Some(named) => named,
+            None => crate::store::usual_directory(name, &place).map_err(|error| error.to_string())?,
+        };
         let runtime = folder("XDG_RUNTIME_DIR").map(|base| base.join("agentd").join(format!("{name}.sock")));
         let socket = first("RUNTIME_DIRECTORY").map(|base| base.join("control.sock")).or(runtime);
         let socket = socket.unwrap_or_else(|| state.join("control.sock"));
@@ -104,7 +113,7 @@ mod tests {
     fn places(variables: &[(&str, &str)]) -> Result<Places, String> {
         let find =
             |name: &str| variables.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).into());
-        Places::of("a", &find)
+        Places::of("a", None, &find)
     }
 
     #[test]

@@ -36,9 +36,14 @@ impl Place {
 /// # Errors
 /// Nothing says where.
 pub fn state_directory(settings: &StoreSettings, agent: &str, place: &Place) -> Result<PathBuf, StoreError> {
-    if let Some(path) = &settings.path {
-        return Ok(path.clone());
-    }
+    settings.path.clone().map_or_else(|| usual_directory(agent, place), Ok)
+}
+
+/// The state directory where the configuration names none.
+///
+/// # Errors
+/// Nothing says where.
+pub fn usual_directory(agent: &str, place: &Place) -> Result<PathBuf, StoreError> {
     if let Some(given) = &place.state_directory {
         let first = given.to_string_lossy().split(':').next().map(PathBuf::from);
         return first.filter(|path| path.is_absolute()).ok_or(StoreError::Nowhere);

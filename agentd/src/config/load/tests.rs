@@ -759,9 +759,14 @@ fn doors_are_open_to_whom_they_say() {
 fn a_client_needs_the_name_of_a_daemon_and_none_of_its_secrets() {
     let text = "agent: {name: archivist}\nmcp: {servers: [{name: a, url: \"https://x\", headers: {A: \"{{secret:GONE}}\"}}]}\na2a: {listen: [unix, \"unix:///run/a.sock\"]}\n";
     let folder = Folder::new(&[("a.yaml", text)]);
-    assert_eq!(identity(&folder.sources), Ok(("archivist".to_owned(), Some("/run/a.sock".into()))));
+    let of = |name: &str, socket: Option<&str>| Identity {
+        name: name.to_owned(),
+        socket: socket.map(Into::into),
+        state: None,
+    };
+    assert_eq!(identity(&folder.sources), Ok(of("archivist", Some("/run/a.sock"))));
     let named = Folder::new(&[("b.yaml", MINIMAL)]).set("AGENTD_AGENT_NAME", "other");
-    assert_eq!(identity(&named.sources), Ok(("other".to_owned(), None)));
-    assert_eq!(identity(&Folder::new(&[("b.yaml", MINIMAL)]).sources), Ok(("b".to_owned(), None)));
+    assert_eq!(identity(&named.sources), Ok(of("other", None)));
+    assert_eq!(identity(&Folder::new(&[("b.yaml", MINIMAL)]).sources), Ok(of("b", None)));
     assert!(identity(&Folder::new(&[("b.yaml", "a: [")]).sources).is_err());
 }
