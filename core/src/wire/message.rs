@@ -12,7 +12,7 @@ pub use up::*;
 use serde::{Deserialize, Serialize};
 
 /// The protocol's version, `[major, minor]`, in the first frame each way. A different major ends the child.
-pub const VERSION: [u16; 2] = [1, 1];
+pub const VERSION: [u16; 2] = [1, 2];
 
 /// Registry name of the conversation's tool that ends its turn: the loop answers it itself (S6.10).
 pub const FINISH_TOOL: &str = "finish";
