@@ -156,6 +156,36 @@ fn a_server_that_closes_its_input_with_a_call_in_hand_is_not_waited_for() {
 }
 
 #[test]
+fn a_server_that_says_its_secrets_is_quoted_without_them() {
+    let script = r#"
+        read -r discover
+        echo '{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"no such method"}}'
+        read -r initialize
+        echo "junk $API_KEY"
+        echo '{"jsonrpc":"2.0","id":"q","method":"ask/'"$API_KEY"'"}'
+        echo '{"jsonrpc":"2.0","id":2,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"n '"$API_KEY"'","version":"'"$API_KEY"'"}}}'
+        read -r refused
+        read -r initialized
+        read -r list
+        echo '{"jsonrpc":"2.0","id":3,"result":{"tools":[{"name":"echo","inputSchema":{"type":"object"}},{"name":"no '"$API_KEY"'"}]}}'
+        read -r call
+        echo '{"jsonrpc":"2.0","id":4,"error":{"code":1,"message":"bad key '"$API_KEY"'"}}'
+        read -r end
+    "#;
+    let run =
+        Run::new(call("s_echo", json!({}))).program("s", &["sh", "-c", script]).env("API_KEY", "canary-4712");
+    let mut rig = Rig::start(run);
+    let text = rig.completed();
+    assert!(text.contains("bad key [API_KEY]"), "{text}");
+    for name in ["mcp.connect", "mcp.junk", "mcp.request.refused", "mcp.tools.skipped"] {
+        let events = format!("{:?}", rig.events(name));
+        assert!(events.contains("[API_KEY]"), "{name}: {events}");
+    }
+    assert!(!format!("{:?}", rig.seen).contains("canary-4712"));
+    assert!(rig.end().0.success());
+}
+
+#[test]
 fn the_last_words_of_a_dead_server_are_told_but_not_its_secrets() {
     let rules = call("s_echo", json!({"text": "1"}));
     let script = "echo \"bad key $API_KEY\" >&2; exec \"$0\" --mode die-on-call";

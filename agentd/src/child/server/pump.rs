@@ -12,6 +12,7 @@ use super::pipes::{read_some, write_some};
 use super::{Answers, Link, Offer, Order, ServerEvent, To, client_info};
 use crate::child::clock::Clock;
 use crate::child::inbox::Inbox;
+use crate::http::mask::Mask;
 use crate::keeper::message::{self, KeeperReport, KeeperSpec};
 use crate::poll;
 use agentd_core::event::Exit;
@@ -65,6 +66,7 @@ enum Input {
 pub(in crate::child) struct Pump {
     index: usize,
     server: Server,
+    mask: Mask,
     inbox: Sender<Inbox>,
     clock: Clock,
     orders: Receiver<Order>,
@@ -101,6 +103,7 @@ impl Pump {
             client: only.into_iter().fold(client, Client::only),
             answers,
             account: Account::new(&server),
+            mask: Mask::of(&server.transport),
             index,
             server,
             inbox,
@@ -426,6 +429,7 @@ impl Pump {
 
     fn tell(&self, event: ServerEvent) {
         // Without a receiver the process is ending.
+        let event = event.masked(&self.mask);
         let _ended = self.inbox.send(Inbox::Server { index: self.index, event });
     }
 }

@@ -44,7 +44,7 @@ fn events(outputs: &[Output]) -> Vec<&'static str> {
 fn answers(outputs: &[Output]) -> Vec<(u64, bool, String)> {
     let mut answers = Vec::new();
     for output in outputs {
-        if let Output::CallDone { key, outcome: Outcome { error, value } } = output {
+        if let Output::CallDone { key, outcome: Outcome { error, value, .. } } = output {
             let text = match value {
                 Value::Text(text) => text.clone(),
                 Value::Json(json) => String::from_utf8(json.0.to_vec()).unwrap(),
