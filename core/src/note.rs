@@ -123,7 +123,10 @@ pub mod names {
         ("mcp.session.expired", "a server at an address has forgotten the session; a new one is begun"),
         ("mcp.stray", "an answer of a server to a call that is not open"),
         ("mcp.tools", "what a run's servers offer after its grants"),
-        ("mcp.tools.collision", "tools of several servers wanted one name, and what they are called now"),
+        (
+            "mcp.tools.collision",
+            "tools that wanted one name, and what they are called now, everywhere or by the model",
+        ),
         ("mcp.tools.none", "a server that declares no tools"),
         ("mcp.tools.skipped", "tools of a server that cannot be offered"),
         ("mcp.tools.stale", "the tools of a server could not be listed again; the old list stays in use"),
