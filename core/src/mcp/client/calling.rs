@@ -98,13 +98,7 @@ impl Client {
 
     pub(super) fn expire_calls(&mut self) {
         for id in self.calls.due(self.now) {
-            self.abandon(id, "timed out", |call| {
-                format!(
-                    "the server did not answer `{}` within {:?}; the call was cancelled, but it may have had an effect",
-                    call.ask.label(),
-                    call.timeout
-                )
-            });
+            self.abandon(id, "timed out", Call::overdue);
         }
     }
 
