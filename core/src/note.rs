@@ -128,7 +128,10 @@ pub mod names {
             "tools that wanted one name, and what they are called now, everywhere or by the model",
         ),
         ("mcp.tools.none", "a server that declares no tools"),
-        ("mcp.tools.skipped", "tools of a server that cannot be offered"),
+        (
+            "mcp.tools.skipped",
+            "what is not taken as a server lists it: a tool that is left out or offered with a corrected schema, or a list that is cut",
+        ),
         ("mcp.tools.stale", "the tools of a server could not be listed again; the old list stays in use"),
         ("mcp.tools.unusable", "a tool whose name no grant could spell; it is not offered"),
         ("model.call", "a model call ended, failed or was given up, and what it used"),

@@ -28,7 +28,10 @@ pub(super) fn tools(catalogue: &Catalogue) -> Output {
         "info",
         "mcp.tools",
         [
-            ("text", format!("tools: {tools} from {servers} servers")),
+            (
+                "text",
+                format!("tools: {tools} from {servers} {}", if servers == 1 { "server" } else { "servers" }),
+            ),
             ("tools", tools.to_string()),
             ("servers", servers.to_string()),
             ("own", own.to_string()),

@@ -101,7 +101,7 @@ fn many_tools_over_many_pages_are_all_offered() {
     let run = Run::new(call("s_tool599", json!({}))).fake("s", &["many-tools=600", "page-size=50"]);
     let mut rig = Rig::start(run);
     assert_eq!(rig.completed(), "tool599");
-    assert_eq!(rig.events("mcp.tools")[0].fields["text"], "tools: 603 from 1 servers");
+    assert_eq!(rig.events("mcp.tools")[0].fields["text"], "tools: 603 from 1 server");
     assert!(rig.end().0.success());
 }
 
@@ -242,7 +242,7 @@ fn a_run_goes_on_without_what_it_does_not_require() {
     let run = optional(run.program("e", &["/no/such/program"]));
     let mut rig = Rig::start(run);
     assert_eq!(rig.completed(), "going on");
-    assert_eq!(rig.events("mcp.tools")[0].fields["text"], "tools: 3 from 1 servers");
+    assert_eq!(rig.events("mcp.tools")[0].fields["text"], "tools: 3 from 1 server");
     let told = |server: &str| {
         let events = rig.events("mcp.connect");
         let found = events.iter().find(|e| e.fields["server"] == server).expect("told");
@@ -456,7 +456,7 @@ fn a_server_that_always_ends_is_started_twice_and_no_more() {
     let mut rig = Rig::start(run);
     let failed = rig.failed();
     assert_eq!(failed.kind, FailKind::Server);
-    for word in ["exit status 9", "exiting with 9 as told", "server c"] {
+    for word in ["it was started twice", "ended with exit status 9", "exiting with 9 as told", "server c"] {
         assert!(failed.error.contains(word), "{word}: {}", failed.error);
     }
     assert_eq!(std::fs::read_to_string(path).expect("read").lines().count(), 2);

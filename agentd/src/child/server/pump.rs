@@ -85,6 +85,8 @@ pub(in crate::child) struct Pump {
     closing: bool,
     /// The server was usable once.
     ready: bool,
+    /// It ended over the first request and was started once more.
+    again: bool,
 }
 
 impl Pump {
@@ -118,6 +120,7 @@ impl Pump {
             broken: None,
             closing: false,
             ready: false,
+            again: false,
         };
         pump.adopt(launched)?;
         Ok((pump, link))
@@ -355,7 +358,12 @@ impl Pump {
     /// not waited for.
     fn ended(&mut self, exit: Exit, lifeline: &mut Lifeline) {
         self.read_stdout(LAST_WORDS_BYTES);
-        let how = format!("it ended with {}", message::describe(exit));
+        let code = message::describe(exit);
+        let how = if self.again {
+            format!("it was started twice (its stderr is of both) and ended with {code}")
+        } else {
+            format!("it ended with {code}")
+        };
         if self.client.may_begin_again() && !self.closing && self.begin_again(&how, lifeline).is_ok() {
             return;
         }
@@ -377,6 +385,7 @@ impl Pump {
         let text =
             format!("{how} over `server/discover`; it is started once more and spoken to with `initialize`");
         self.tell(ServerEvent::Log { level: Level::Info, name: "mcp.again", text });
+        self.again = true;
         self.client.begin_again(self.clock.now());
         Ok(())
     }
