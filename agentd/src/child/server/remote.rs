@@ -10,6 +10,7 @@ use crate::child::clock::Clock;
 use crate::child::inbox::{self, Inbox};
 use crate::http::exchange::{self, Heard, Target};
 use crate::http::line::Line;
+use crate::http::mask::Mask;
 use agentd_core::limits;
 use agentd_core::mcp::{Broken, Client, Era, Exchange, Output};
 use agentd_core::time::{Duration, Instant};
@@ -51,6 +52,7 @@ pub(super) enum Happened {
 pub(in crate::child) struct Remote {
     index: usize,
     server: Server,
+    mask: Mask,
     inbox: Sender<Inbox>,
     clock: Clock,
     client: Client,
@@ -75,6 +77,7 @@ impl Remote {
         client.start();
         let remote = Remote {
             index,
+            mask: Mask::of(&server.transport),
             account: Account::new(&server),
             server,
             inbox,
@@ -173,7 +176,7 @@ impl Remote {
                 }
                 Output::Changed { tools, .. } => self.tell(ServerEvent::Changed { tools }),
                 Output::Failed { error } => {
-                    let error = self.target.masked(self.account.short_sentence(&error));
+                    let error = self.account.short_sentence(&error);
                     self.tell(ServerEvent::Failed { error });
                 }
                 Output::CallDone { key, outcome } => self.tell(ServerEvent::CallDone { key, outcome }),
@@ -184,7 +187,7 @@ impl Remote {
                     self.client.reply(self.clock.now(), question, &reply);
                 }
                 Output::Log { level, event, text } => {
-                    self.tell(ServerEvent::Log { level, name: event, text: self.target.masked(text) });
+                    self.tell(ServerEvent::Log { level, name: event, text });
                 }
                 Output::Close { .. } => {
                     self.closing.get_or_insert(self.clock.now() + limits::MCP_FAREWELL);
@@ -215,6 +218,7 @@ impl Remote {
 
     fn tell(&self, event: ServerEvent) {
         // Without a receiver the process is ending.
+        let event = event.masked(&self.mask);
         let _ended = self.inbox.send(Inbox::Server { index: self.index, event });
     }
 }
