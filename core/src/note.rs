@@ -127,9 +127,15 @@ pub mod names {
         ("mcp.session.expired", "a server at an address has forgotten the session; a new one is begun"),
         ("mcp.stray", "an answer of a server to a call that is not open"),
         ("mcp.tools", "what a run's servers offer after its grants"),
-        ("mcp.tools.collision", "tools of several servers wanted one name, and what they are called now"),
+        (
+            "mcp.tools.collision",
+            "tools that wanted one name, and what they are called now, everywhere or by the model",
+        ),
         ("mcp.tools.none", "a server that declares no tools"),
-        ("mcp.tools.skipped", "tools of a server that cannot be offered"),
+        (
+            "mcp.tools.skipped",
+            "what is not taken as a server lists it: a tool that is left out or offered with a corrected schema, or a list that is cut",
+        ),
         ("mcp.tools.stale", "the tools of a server could not be listed again; the old list stays in use"),
         ("mcp.tools.unusable", "a tool whose name no grant could spell; it is not offered"),
         ("model.call", "a model call ended, failed or was given up, and what it used"),

@@ -118,7 +118,10 @@ fn late(waiting: usize) -> Up {
         end: LoopEnd::Deadline,
         text: None,
         partial: true,
-        error: Some(format!("the deadline came while {waiting} servers were still starting")),
+        error: Some(match waiting {
+            1 => "the deadline came while a server was still starting".to_owned(),
+            _ => format!("the deadline came while {waiting} servers were still starting"),
+        }),
         evidence: Default::default(),
     })
 }

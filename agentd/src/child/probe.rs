@@ -45,6 +45,8 @@ pub(crate) struct Probe {
     link: Link,
     inbox: Receiver<Inbox>,
     calls: u64,
+    /// The server and all that it started are gone: that is said once, whoever listens.
+    closed: bool,
     /// What a log would have been told: what is wrong, and what is worth knowing.
     pub(crate) remarks: Vec<(Level, String)>,
 }
@@ -84,7 +86,7 @@ impl Probe {
             }
         };
         inbox::thread("server".to_owned(), sender, body)?;
-        Ok(Probe { link, inbox, calls: 0, remarks: Vec::new() })
+        Ok(Probe { link, inbox, calls: 0, closed: false, remarks: Vec::new() })
     }
 
     /// Waits until the server is usable, or why it is not.
@@ -117,11 +119,16 @@ impl Probe {
     /// Ends the server, and waits until what it started is gone.
     pub(crate) fn end(mut self) -> Vec<(Level, String)> {
         self.link.order(Order::Close);
-        while let Ok(message) = self.inbox.recv_timeout(CLOSE_WAIT) {
-            match message {
-                Inbox::Server { event: ServerEvent::Closed, .. } => break,
-                Inbox::Server { event, .. } => self.remark(event),
-                _ => {}
+        while !self.closed {
+            match self.inbox.recv_timeout(CLOSE_WAIT) {
+                Ok(Inbox::Server { event, .. }) => self.remark(event),
+                Ok(_) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Timeout) => {
+                    let text = format!("the server was not seen to end within {CLOSE_WAIT:?}");
+                    self.remarks.push((Level::Warn, text));
+                    break;
+                }
             }
         }
         self.remarks
@@ -148,11 +155,41 @@ impl Probe {
                 let text = format!("its tools changed meanwhile; it has {} now", tools.len());
                 self.remarks.push((Level::Info, text));
             }
+            ServerEvent::Closed => self.closed = true,
             ServerEvent::Ready(_)
             | ServerEvent::Failed { .. }
             | ServerEvent::CallDone { .. }
-            | ServerEvent::Progress { .. }
-            | ServerEvent::Closed => {}
+            | ServerEvent::Progress { .. } => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use agentd_core::wire::message::HttpServer;
+    use std::collections::BTreeMap;
+
+    /// The end of a server that dies between two calls is said while the second one waits for its answer.
+    #[test]
+    fn an_end_that_was_said_is_not_waited_for_again() {
+        // Port 1 of loopback: nothing listens there.
+        let at = HttpServer { url: "http://127.0.0.1:1/mcp".into(), headers: BTreeMap::new(), ca: None };
+        let ask = Ask {
+            transport: Transport::Http(at),
+            script: None,
+            only: None,
+            timeout: Duration::from_secs(30),
+        };
+        let mut probe = Probe::begin(ask).expect("a thread");
+        assert!(probe.found().is_err());
+        while !probe.closed {
+            let event = probe.next().expect("an event");
+            probe.remark(event);
+        }
+        let called = probe.call("echo", &Json::of(&serde_json::json!({}))).expect("an answer");
+        assert!(called.error && called.own, "{called:?}");
+        let warned: Vec<_> = probe.end().into_iter().filter(|(level, _)| *level == Level::Warn).collect();
+        assert_eq!(warned, []);
     }
 }

@@ -4,6 +4,7 @@
 use super::{EraName, McpProbeArgs, exit, headers};
 use crate::child::probe::{Ask, Found, Probe};
 use crate::config;
+use crate::http::mask::Mask;
 use agentd_core::bytes::Json;
 use agentd_core::limits;
 use agentd_core::mcp::{Era, Outcome, READ_TOOL, ToolInfo, Value as Answer};
@@ -45,6 +46,8 @@ pub(super) fn probe(args: &McpProbeArgs) -> u8 {
         }
     };
     let over_http = matches!(plan.ask.transport, Transport::Http(_));
+    // What is printed is for people, results included.
+    let mask = Mask::of(&plan.ask.transport);
     let report = run(plan);
     let code = match (&report.error, report.calls.iter().any(|(_, outcome)| outcome.error)) {
         (Some(_), _) => exit::SERVER,
@@ -54,9 +57,13 @@ pub(super) fn probe(args: &McpProbeArgs) -> u8 {
     if !args.json
         && let Some(error) = &report.error
     {
-        eprintln!("agentd: {}", preview(error, limits::MCP_ERROR_BYTES));
+        eprintln!("agentd: {}", mask.text(preview(error, limits::MCP_ERROR_BYTES)));
     }
-    let text = if args.json { as_json(&report, over_http) } else { as_text(&report, over_http) };
+    let text = if args.json {
+        format!("{}\n", mask.json(as_json(&report, over_http)))
+    } else {
+        mask.text(as_text(&report, over_http))
+    };
     super::answer::only(&text, code)
 }
 
@@ -156,7 +163,7 @@ fn problems(report: &Report) -> Vec<&str> {
     all.map(|(_, text)| text.as_str()).collect()
 }
 
-fn as_json(report: &Report, over_http: bool) -> String {
+fn as_json(report: &Report, over_http: bool) -> Value {
     let mut object = json!({
         "transport": if over_http { "http" } else { "stdio" },
         "error": report.error,
@@ -183,7 +190,7 @@ fn as_json(report: &Report, over_http: bool) -> String {
             ("resources".to_owned(), resources.collect()),
         ]);
     }
-    format!("{object}\n")
+    object
 }
 
 fn as_text(report: &Report, over_http: bool) -> String {

@@ -4,8 +4,8 @@
 //! answers, which were not asked for, and to follow a redirect, which would take the credentials along.
 
 use super::dial::{self, Failure, Kind, Trust};
+use super::headers;
 use super::line::Line;
-use super::{headers, mask};
 use agentd_core::mcp::{Broken, Exchange, Method};
 use agentd_core::preview::preview;
 use std::io::Read;
@@ -20,7 +20,6 @@ pub(crate) struct Target {
     url: String,
     /// Of the configuration; the protocol's own win over them.
     headers: Vec<(String, String)>,
-    secrets: Vec<String>,
     trust: Trust,
 }
 
@@ -45,15 +44,9 @@ impl Target {
         let headers: Vec<_> = headers.into_iter().map(|(k, v)| (k.to_ascii_lowercase(), v.clone())).collect();
         Target {
             url: url.to_owned(),
-            secrets: mask::secrets(headers.iter().map(|(_, value)| value)),
             headers,
             trust: ca.map_or_else(Trust::default, |file| Trust::only(file.into())),
         }
-    }
-
-    /// The text without what the headers hold.
-    pub(crate) fn masked(&self, text: String) -> String {
-        mask::mask(text, &self.secrets)
     }
 }
 
@@ -65,7 +58,7 @@ pub(crate) fn make(
     mut tell: impl FnMut(Heard) -> bool,
 ) {
     let how = run(target, line, exchange, &mut tell)
-        .map_err(|failure| Broken { reached: failure.reached, why: target.masked(failure.message) });
+        .map_err(|failure| Broken { reached: failure.reached, why: failure.message });
     tell(Heard::Ended(how));
 }
 

@@ -4,6 +4,7 @@ use crate::agent::{FINISH_TOOL, Tool, ToolSource};
 use crate::bytes::{Bytes, Json};
 use crate::json::{object, preview};
 use crate::limits::{ARGUMENT_BYTES, ARGUMENT_DEPTH, PREVIEW_BYTES};
+use crate::model::names::legal;
 use crate::model::{Call, WireNames};
 use crate::policy::{Grant, Pattern};
 use crate::wire::message::ToolDecl;
@@ -66,7 +67,13 @@ impl Catalogue {
                 decls.push(decl);
             }
         }
-        let names = WireNames::new(decls.iter().map(|decl| decl.name.as_str()));
+        let of = |own: bool| {
+            let tools = decls.iter().map(|decl| decl.name.as_str());
+            tools.filter(|name| is_servers(&kept, name) != own).collect::<Vec<_>>()
+        };
+        // The supervisor's come first: no server takes the name of one of them.
+        let mut names = WireNames::new(of(true));
+        names.add(of(false));
         for decl in &mut decls {
             if let Some(wire) = names.wire(&decl.name) {
                 decl.name = wire.to_owned();
@@ -99,6 +106,20 @@ impl Catalogue {
         grant.unmatched(self.tools.keys().map(String::as_str))
     }
 
+    /// What the servers' tools are called by a model where that is more than their names made legal, because another tool
+    /// has that name: a sentence for each.
+    pub(super) fn renamed(&self) -> impl Iterator<Item = String> {
+        self.names.numbered().filter(|(name, _)| is_servers(&self.tools, name)).map(|(name, wire)| {
+            let other = legal(name);
+            let of = self.names.registry(&other).unwrap_or(&other);
+            format!(
+                "the tool {} is {wire} to the model: {other} stands for {}",
+                preview(name, PREVIEW_BYTES),
+                preview(of, PREVIEW_BYTES)
+            )
+        })
+    }
+
     /// How many tools the servers offer, how many servers those are, and how many tools the supervisor has.
     pub(super) fn count(&self) -> (usize, usize, usize) {
         let mut servers = BTreeSet::new();
@@ -126,6 +147,11 @@ impl Catalogue {
         };
         format!("there is no tool `{seen}`; {there_are}")
     }
+}
+
+/// Whether a tool is a server's.
+fn is_servers(tools: &BTreeMap<String, Answerer>, name: &str) -> bool {
+    matches!(tools.get(name), Some(Answerer::Outside(ToolSource::Server { .. })))
 }
 
 /// The arguments as a JSON object on one line. Nothing at all is what some models send for a tool without
@@ -175,6 +201,41 @@ mod tests {
         for bad in ["{", "[]", "\"x\"", "null", "{\"a\":1,\"a\":2}", "{\"a\":NaN}", "{} x"] {
             assert!(texts(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn a_servers_tool_takes_no_name_of_an_own_one() {
+        let tool = |name: &str, source: ToolSource| {
+            let decl = ToolDecl {
+                name: name.to_owned(),
+                description: String::new(),
+                schema: Json::of(&serde_json::json!({})),
+            };
+            Tool { decl, source }
+        };
+        let server = |tool: &str| ToolSource::Server { server: "s".into(), tool: tool.to_owned() };
+        let tools = vec![
+            tool("subagent_run", server("subagent_run")),
+            tool("read", server("read")),
+            tool("subagent.run", ToolSource::Supervisor),
+        ];
+        let (grant, _) = Grant::minted(Some(&["*".to_owned()]));
+        let catalogue = Catalogue::new(tools, &grant);
+        let offered: Vec<_> = catalogue.offered.iter().map(|decl| decl.name.as_str()).collect();
+        assert_eq!(offered, ["subagent_run_2", "read", "subagent_run"]);
+        let reached = |name: &str| {
+            let call = Call { id: "1".into(), name: name.into(), args: "{}".into() };
+            catalogue.resolve(&call).map(|resolved| (resolved.name, resolved.by)).unwrap()
+        };
+        let own = Answerer::Outside(ToolSource::Supervisor);
+        assert_eq!(reached("subagent_run"), ("subagent.run".to_owned(), own));
+        let theirs = Answerer::Outside(server("subagent_run"));
+        assert_eq!(reached("subagent_run_2"), ("subagent_run".to_owned(), theirs));
+        let renamed: Vec<_> = catalogue.renamed().collect();
+        assert_eq!(
+            renamed,
+            ["the tool subagent_run is subagent_run_2 to the model: subagent_run stands for subagent.run"]
+        );
     }
 
     proptest! {

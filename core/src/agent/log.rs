@@ -10,12 +10,13 @@ use crate::wire::Up;
 use crate::wire::message::{Event, Usage};
 
 /// Every event name a loop uses.
-pub const EVENTS: [&str; 7] = [
+pub const EVENTS: [&str; 8] = [
     "agent.answer.misfit",
     "agent.compacted",
     "agent.grant.unmatched",
     "agent.grant.unreadable",
     "mcp.tools",
+    "mcp.tools.collision",
     "model.call",
     "tool.call",
 ];
@@ -27,12 +28,20 @@ pub(super) fn tools(catalogue: &Catalogue) -> Output {
         "info",
         "mcp.tools",
         [
-            ("text", format!("tools: {tools} from {servers} servers")),
+            (
+                "text",
+                format!("tools: {tools} from {servers} {}", if servers == 1 { "server" } else { "servers" }),
+            ),
             ("tools", tools.to_string()),
             ("servers", servers.to_string()),
             ("own", own.to_string()),
         ],
     )
+}
+
+/// Tools that a model knows by another name than theirs.
+pub(super) fn renamed(catalogue: &Catalogue) -> impl Iterator<Item = Output> {
+    catalogue.renamed().map(|text| event("warn", "mcp.tools.collision", [("text", text)]))
 }
 
 /// The minted grant cannot be read, so it grants nothing.

@@ -208,6 +208,7 @@ impl Loop {
         let catalogue = Catalogue::new(catalogue, &grant);
         let mut remarks: Vec<Output> = problems.iter().map(log::unreadable_grant).collect();
         remarks.extend(catalogue.unmatched(&grant).into_iter().map(log::unmatched_grant));
+        remarks.extend(log::renamed(&catalogue));
         remarks.push(log::tools(&catalogue));
         let asked = spec.transcript.as_ref().map_or(1, |transcript| transcript.turn);
         let warm = match spec.mode {
@@ -365,6 +366,7 @@ impl Loop {
         self.tell_steers(out);
         if let Some(tools) = self.changed.take() {
             self.catalogue = Catalogue::new(tools, &self.grant);
+            out.extend(log::renamed(&self.catalogue));
             out.push(log::tools(&self.catalogue));
         }
         let last = self.tell_to_finish(out);

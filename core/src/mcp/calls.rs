@@ -117,6 +117,29 @@ impl Call {
     }
 }
 
+impl Call {
+    /// That it was waited for long enough: words about the server.
+    pub(super) fn overdue(&self) -> String {
+        let (label, timeout) = (self.ask.label(), self.timeout);
+        if self.progressed.is_none() {
+            return format!(
+                "the server did not answer `{label}` within {timeout:?}; the call was cancelled, but it may have had an effect"
+            );
+        }
+        if self.due < self.latest {
+            return format!(
+                "the server did not answer `{label}` within {timeout:?} of its last sign of progress; the call was \
+                 cancelled, but it may have had an effect"
+            );
+        }
+        let most = timeout.saturating_mul(limits::MCP_PROGRESS_STRETCH);
+        format!(
+            "the server went on reporting progress on `{label}` and gave no answer; the call was ended after {most:?}, but it \
+             may have had an effect"
+        )
+    }
+}
+
 /// The table.
 #[derive(Debug, Default)]
 pub(super) struct Calls(BTreeMap<u64, Call>);

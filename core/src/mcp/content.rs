@@ -29,7 +29,7 @@ pub(super) fn outcome(tool: &str, result: &RawValue) -> Outcome {
         Some(raw) => structured(raw),
         None => Value::Text(said.content.map_or_else(String::new, text)),
     };
-    Outcome { error, value }
+    Outcome { error, own: false, value }
 }
 
 /// Structured content as it was written. What a JSON parser would not take back stays text.

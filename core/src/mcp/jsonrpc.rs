@@ -141,10 +141,16 @@ struct Envelope<'a> {
     method: Option<Cow<'a, str>>,
     #[serde(default, borrow)]
     params: Option<&'a RawValue>,
-    #[serde(default, borrow)]
+    /// Kept where it is null too.
+    #[serde(default, borrow, deserialize_with = "said")]
     result: Option<&'a RawValue>,
     #[serde(default, borrow)]
     error: Option<&'a RawValue>,
+}
+
+/// What stands there, whatever it is.
+fn said<'de: 'a, 'a, D: Deserializer<'de>>(d: D) -> Result<Option<&'a RawValue>, D::Error> {
+    <&'a RawValue>::deserialize(d).map(Some)
 }
 
 #[derive(Serialize)]
@@ -208,18 +214,21 @@ impl<'de: 'a, 'a, const N: usize> Deserialize<'de> for First<'a, N> {
     }
 }
 
-/// `error` counts when it is there and not null, whatever stands beside it; an answer with neither is an error
-/// of its own, so that the call it belongs to is answered now and not by its time limit.
+/// `error` counts when it is there and not null, whatever stands beside it; an answer with neither, or with a null result, is
+/// an error of its own, so that the call it belongs to is answered now and not by its time limit.
 fn answer<'a>(result: Option<&'a RawValue>, error: Option<&'a RawValue>) -> Answer<'a> {
     match (result, error) {
         (_, Some(error)) => Answer::Error(rpc_error(error)),
+        (Some(result), None) if result.get() == "null" => {
+            Answer::Error(unusable("the server's answer has a null result"))
+        }
         (Some(result), None) => Answer::Result(result),
-        (None, None) => Answer::Error(RpcError {
-            code: "none".into(),
-            message: "the server's answer has neither a result nor an error".into(),
-            data: None,
-        }),
+        (None, None) => Answer::Error(unusable("the server's answer has neither a result nor an error")),
     }
+}
+
+fn unusable(why: &str) -> RpcError {
+    RpcError { code: "none".into(), message: why.into(), data: None }
 }
 
 fn rpc_error(raw: &RawValue) -> RpcError {

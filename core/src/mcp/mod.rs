@@ -127,6 +127,8 @@ pub enum Output {
 pub struct Outcome {
     /// The call did not do what it was asked; `value` says why.
     pub error: bool,
+    /// The words are the client's own, and may quote the server; otherwise they are the server's answer.
+    pub own: bool,
     /// The answer.
     pub value: Value,
 }
@@ -134,7 +136,7 @@ pub struct Outcome {
 impl Outcome {
     /// An error in words.
     pub fn failed(text: impl Into<String>) -> Outcome {
-        Outcome { error: true, value: Value::Text(text.into()) }
+        Outcome { error: true, own: true, value: Value::Text(text.into()) }
     }
 }
 

@@ -117,7 +117,7 @@ pub(super) fn outcome(result: &RawValue) -> Outcome {
     if said.contents.more > 0 {
         parts.push(format!("[{} more parts were left out]", said.contents.more));
     }
-    Outcome { error: false, value: Value::Text(parts.join("\n")) }
+    Outcome { error: false, own: false, value: Value::Text(parts.join("\n")) }
 }
 
 fn entry(raw: &RawValue, template: bool) -> Result<ResourceInfo, String> {

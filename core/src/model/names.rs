@@ -20,18 +20,28 @@ impl WireNames {
     /// Gives each registry name a wire name of its own: every character outside `[A-Za-z0-9_-]` becomes `_`,
     /// what is too long is cut, and a clash gets `_2`, `_3` and so on, in the order given. A name that is legal
     /// as it stands is kept, so that it cannot lose its name to one that has to change.
-    pub fn new<'a>(registry: impl IntoIterator<Item = &'a str> + Clone) -> WireNames {
+    pub fn new<'a>(registry: impl IntoIterator<Item = &'a str>) -> WireNames {
         let mut names = WireNames::default();
-        for name in registry.clone().into_iter().filter(|name| is_legal(name)) {
-            names.insert(name, name.to_owned());
-        }
-        for name in registry.into_iter().filter(|name| !is_legal(name)) {
-            if !names.wire_by_registry.contains_key(name) {
-                let wire = names.free(&legal(name));
-                names.insert(name, wire);
+        names.add(registry);
+        names
+    }
+
+    /// The same for names of a second party: none of them takes a name from those that are there.
+    pub fn add<'a>(&mut self, registry: impl IntoIterator<Item = &'a str>) {
+        let (legal_ones, others): (Vec<&str>, Vec<&str>) =
+            registry.into_iter().partition(|name| is_legal(name));
+        for name in legal_ones.into_iter().chain(others) {
+            if !self.wire_by_registry.contains_key(name) {
+                let wire = self.free(&legal(name));
+                self.insert(name, wire);
             }
         }
-        names
+    }
+
+    /// Registry names whose wire name is another one's, so that they have one with a number: both, in order.
+    pub fn numbered(&self) -> impl Iterator<Item = (&str, &str)> {
+        let all = self.wire_by_registry.iter().map(|(name, wire)| (name.as_str(), wire.as_str()));
+        all.filter(|(name, wire)| legal(name) != *wire)
     }
 
     /// The wire name of a registry name.

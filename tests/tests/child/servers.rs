@@ -101,7 +101,7 @@ fn many_tools_over_many_pages_are_all_offered() {
     let run = Run::new(call("s_tool599", json!({}))).fake("s", &["many-tools=600", "page-size=50"]);
     let mut rig = Rig::start(run);
     assert_eq!(rig.completed(), "tool599");
-    assert_eq!(rig.events("mcp.tools")[0].fields["text"], "tools: 603 from 1 servers");
+    assert_eq!(rig.events("mcp.tools")[0].fields["text"], "tools: 603 from 1 server");
     assert!(rig.end().0.success());
 }
 
@@ -152,6 +152,36 @@ fn a_server_that_closes_its_input_with_a_call_in_hand_is_not_waited_for() {
     let mut rig = Rig::start(Run::new(call("s_echo", json!({}))).program("s", &["sh", "-c", script]));
     let text = rig.completed();
     assert!(text.contains("closed its input"), "{text}");
+    assert!(rig.end().0.success());
+}
+
+#[test]
+fn a_server_that_says_its_secrets_is_quoted_without_them() {
+    let script = r#"
+        read -r discover
+        echo '{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"no such method"}}'
+        read -r initialize
+        echo "junk $API_KEY"
+        echo '{"jsonrpc":"2.0","id":"q","method":"ask/'"$API_KEY"'"}'
+        echo '{"jsonrpc":"2.0","id":2,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"n '"$API_KEY"'","version":"'"$API_KEY"'"}}}'
+        read -r refused
+        read -r initialized
+        read -r list
+        echo '{"jsonrpc":"2.0","id":3,"result":{"tools":[{"name":"echo","inputSchema":{"type":"object"}},{"name":"no '"$API_KEY"'"}]}}'
+        read -r call
+        echo '{"jsonrpc":"2.0","id":4,"error":{"code":1,"message":"bad key '"$API_KEY"'"}}'
+        read -r end
+    "#;
+    let run =
+        Run::new(call("s_echo", json!({}))).program("s", &["sh", "-c", script]).env("API_KEY", "canary-4712");
+    let mut rig = Rig::start(run);
+    let text = rig.completed();
+    assert!(text.contains("bad key [API_KEY]"), "{text}");
+    for name in ["mcp.connect", "mcp.junk", "mcp.request.refused", "mcp.tools.skipped"] {
+        let events = format!("{:?}", rig.events(name));
+        assert!(events.contains("[API_KEY]"), "{name}: {events}");
+    }
+    assert!(!format!("{:?}", rig.seen).contains("canary-4712"));
     assert!(rig.end().0.success());
 }
 
@@ -212,7 +242,7 @@ fn a_run_goes_on_without_what_it_does_not_require() {
     let run = optional(run.program("e", &["/no/such/program"]));
     let mut rig = Rig::start(run);
     assert_eq!(rig.completed(), "going on");
-    assert_eq!(rig.events("mcp.tools")[0].fields["text"], "tools: 3 from 1 servers");
+    assert_eq!(rig.events("mcp.tools")[0].fields["text"], "tools: 3 from 1 server");
     let told = |server: &str| {
         let events = rig.events("mcp.connect");
         let found = events.iter().find(|e| e.fields["server"] == server).expect("told");
@@ -426,7 +456,7 @@ fn a_server_that_always_ends_is_started_twice_and_no_more() {
     let mut rig = Rig::start(run);
     let failed = rig.failed();
     assert_eq!(failed.kind, FailKind::Server);
-    for word in ["exit status 9", "exiting with 9 as told", "server c"] {
+    for word in ["it was started twice", "ended with exit status 9", "exiting with 9 as told", "server c"] {
         assert!(failed.error.contains(word), "{word}: {}", failed.error);
     }
     assert_eq!(std::fs::read_to_string(path).expect("read").lines().count(), 2);

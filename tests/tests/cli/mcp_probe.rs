@@ -61,6 +61,20 @@ fn both_eras_over_http() {
 }
 
 #[test]
+fn what_a_server_says_of_its_own_credentials_is_not_printed() {
+    let server = HttpMcp::start(Era::Session);
+    let url = server.url();
+    let said = r#"{"text": "you sent canary-of-a-token"}"#;
+    let args = ["--header", "Authorization: Bearer {{secret:TOKEN}}", "--call", "echo", said, &url];
+    for args in [[&["--json"][..], &args].concat(), args.to_vec()] {
+        let output = probe(&args);
+        let printed = [output.stdout.as_slice(), &output.stderr].concat();
+        let printed = String::from_utf8_lossy(&printed).into_owned();
+        assert!(printed.contains("you sent [secret]") && !printed.contains("canary"), "{printed}");
+    }
+}
+
+#[test]
 fn a_program_is_probed_as_a_run_would_start_it_and_is_gone_afterwards() {
     let folder = tempfile::tempdir().expect("a folder");
     let pids = folder.path().join("pids");

@@ -57,7 +57,7 @@ impl Running {
     fn echo(&mut self, key: u64) {
         let text = format!("text {key}");
         let outcome = self.driver.call(key, "echo", &json!({"text": text}));
-        assert_eq!(outcome, Outcome { error: false, value: agentd_core::mcp::Value::Text(text) });
+        assert_eq!(outcome, Outcome { error: false, value: agentd_core::mcp::Value::Text(text), own: false });
         assert_eq!(self.driver.times_answered(key), 1);
     }
 

@@ -18,7 +18,7 @@ fn connect(root: &Path, write: bool, piece: usize) -> (Driver, thread::JoinHandl
 
 fn value(outcome: &Outcome) -> Value {
     match outcome {
-        Outcome { error: false, value: Answer::Json(json) } => json.parse().unwrap(),
+        Outcome { error: false, value: Answer::Json(json), .. } => json.parse().unwrap(),
         other => panic!("{other:?}"),
     }
 }

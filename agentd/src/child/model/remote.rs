@@ -288,6 +288,9 @@ fn silent(silence: Duration, events: u64) -> ModelError {
     let seconds = silence.as_secs_f64();
     let message = match events {
         0 => format!("no answer within {seconds} s (the model's timeout)"),
+        1 => {
+            format!("the stream fell silent: nothing for {seconds} s after 1 event (the model's timeout)")
+        }
         _ => format!(
             "the stream fell silent: nothing for {seconds} s after {events} events (the model's timeout)"
         ),

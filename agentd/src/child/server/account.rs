@@ -17,14 +17,14 @@ pub(super) struct Account {
 impl Account {
     /// Of a server that has not said anything.
     pub(super) fn new(server: &Server) -> Account {
-        let (program, env) = match &server.transport {
-            Transport::Stdio(stdio) => (stdio.command.as_str(), Some(&stdio.env)),
-            Transport::Files(_) => ("built-in files", None),
+        let program = match &server.transport {
+            Transport::Stdio(stdio) => stdio.command.as_str(),
+            Transport::Files(_) => "built-in files",
             // An address may have a key in its path: the host says enough.
-            Transport::Http(http) => (host(&http.url), None),
+            Transport::Http(http) => host(&http.url),
         };
         let who = format!("server {} ({program})", server.name);
-        Account { who, tail: Tail::new(env.into_iter().flatten()), obituary: None }
+        Account { who, tail: Tail::default(), obituary: None }
     }
 
     /// Takes what came on stderr.

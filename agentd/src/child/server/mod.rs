@@ -16,9 +16,10 @@ pub(super) use launch::{Launched, launch};
 pub(super) use pump::{Pump, Setup};
 pub(super) use remote::{Remote, RemoteSetup};
 
+use crate::http::mask::Mask;
 use agentd_core::bytes::Json;
 use agentd_core::mcp::{
-    ClientInfo, Elicitation, Era, Form, Outcome, Reply, ResourceInfo, ToolInfo, form_content,
+    ClientInfo, Elicitation, Era, Form, Outcome, Reply, ResourceInfo, ToolInfo, Value as Said, form_content,
 };
 use agentd_core::note::Level;
 use serde_json::{Map, Value};
@@ -64,6 +65,30 @@ pub(super) enum ServerEvent {
     },
     /// Its keeper is gone, and with it everything the server had started; or its session is over.
     Closed,
+}
+
+impl ServerEvent {
+    /// The same, without what the server was given and nobody is to read. A tool's result is data and stays as it is, and so
+    /// do the tools.
+    fn masked(self, mask: &Mask) -> ServerEvent {
+        match self {
+            ServerEvent::Ready(mut offer) => {
+                offer.name = mask.text(offer.name);
+                offer.version = mask.text(offer.version);
+                ServerEvent::Ready(offer)
+            }
+            ServerEvent::Failed { error } => ServerEvent::Failed { error: mask.text(error) },
+            ServerEvent::Log { level, name, text } => ServerEvent::Log { level, name, text: mask.text(text) },
+            ServerEvent::CallDone { key, outcome: Outcome { error, own: true, value: Said::Text(text) } } => {
+                let value = Said::Text(mask.text(text));
+                ServerEvent::CallDone { key, outcome: Outcome { error, own: true, value } }
+            }
+            event @ (ServerEvent::CallDone { .. }
+            | ServerEvent::Changed { .. }
+            | ServerEvent::Progress { .. }
+            | ServerEvent::Closed) => event,
+        }
+    }
 }
 
 /// A usable server: who it is and what it offers.

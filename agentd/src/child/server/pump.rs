@@ -12,6 +12,7 @@ use super::pipes::{read_some, write_some};
 use super::{Answers, Link, Offer, Order, ServerEvent, To, client_info};
 use crate::child::clock::Clock;
 use crate::child::inbox::Inbox;
+use crate::http::mask::Mask;
 use crate::keeper::message::{self, KeeperReport, KeeperSpec};
 use crate::poll;
 use agentd_core::event::Exit;
@@ -65,6 +66,7 @@ enum Input {
 pub(in crate::child) struct Pump {
     index: usize,
     server: Server,
+    mask: Mask,
     inbox: Sender<Inbox>,
     clock: Clock,
     orders: Receiver<Order>,
@@ -83,6 +85,8 @@ pub(in crate::child) struct Pump {
     closing: bool,
     /// The server was usable once.
     ready: bool,
+    /// It ended over the first request and was started once more.
+    again: bool,
 }
 
 impl Pump {
@@ -101,6 +105,7 @@ impl Pump {
             client: only.into_iter().fold(client, Client::only),
             answers,
             account: Account::new(&server),
+            mask: Mask::of(&server.transport),
             index,
             server,
             inbox,
@@ -115,6 +120,7 @@ impl Pump {
             broken: None,
             closing: false,
             ready: false,
+            again: false,
         };
         pump.adopt(launched)?;
         Ok((pump, link))
@@ -352,7 +358,12 @@ impl Pump {
     /// not waited for.
     fn ended(&mut self, exit: Exit, lifeline: &mut Lifeline) {
         self.read_stdout(LAST_WORDS_BYTES);
-        let how = format!("it ended with {}", message::describe(exit));
+        let code = message::describe(exit);
+        let how = if self.again {
+            format!("it was started twice (its stderr is of both) and ended with {code}")
+        } else {
+            format!("it ended with {code}")
+        };
         if self.client.may_begin_again() && !self.closing && self.begin_again(&how, lifeline).is_ok() {
             return;
         }
@@ -374,6 +385,7 @@ impl Pump {
         let text =
             format!("{how} over `server/discover`; it is started once more and spoken to with `initialize`");
         self.tell(ServerEvent::Log { level: Level::Info, name: "mcp.again", text });
+        self.again = true;
         self.client.begin_again(self.clock.now());
         Ok(())
     }
@@ -426,6 +438,7 @@ impl Pump {
 
     fn tell(&self, event: ServerEvent) {
         // Without a receiver the process is ending.
+        let event = event.masked(&self.mask);
         let _ended = self.inbox.send(Inbox::Server { index: self.index, event });
     }
 }

@@ -10,8 +10,9 @@ use crate::child::clock::Clock;
 use crate::child::inbox::{self, Inbox};
 use crate::http::exchange::{self, Heard, Target};
 use crate::http::line::Line;
+use crate::http::mask::Mask;
 use agentd_core::limits;
-use agentd_core::mcp::{Broken, Client, Era, Exchange, Output};
+use agentd_core::mcp::{Broken, Client, Era, Exchange, Method, Output};
 use agentd_core::time::{Duration, Instant};
 use agentd_core::wire::message::{HttpServer, Server};
 use std::collections::BTreeMap;
@@ -47,10 +48,24 @@ pub(super) enum Happened {
     Heard { exchange: u64, heard: Heard },
 }
 
+/// How long a server is waited for that does not say whether it has a stream for what it says unasked. Until that stream is
+/// open some servers say into the void what a call makes them ask, and wait for an answer for ever.
+const LISTEN_WAIT: Duration = Duration::from_secs(1);
+
+/// What a server offers, not yet told.
+struct Held {
+    offer: Box<Offer>,
+    /// The exchange that opens the stream, while nothing came of it.
+    stream: Option<u64>,
+    /// It is told then, whatever comes of that.
+    by: Instant,
+}
+
 /// One server's thread.
 pub(in crate::child) struct Remote {
     index: usize,
     server: Server,
+    mask: Mask,
     inbox: Sender<Inbox>,
     clock: Clock,
     client: Client,
@@ -61,6 +76,7 @@ pub(in crate::child) struct Remote {
     queue: SyncSender<Happened>,
     open: BTreeMap<u64, Arc<Line>>,
     account: Account,
+    held: Option<Held>,
     /// The session is over, or about to be: until then its end may take.
     closing: Option<Instant>,
 }
@@ -75,6 +91,7 @@ impl Remote {
         client.start();
         let remote = Remote {
             index,
+            mask: Mask::of(&server.transport),
             account: Account::new(&server),
             server,
             inbox,
@@ -85,6 +102,7 @@ impl Remote {
             happened,
             queue: queue.clone(),
             open: BTreeMap::new(),
+            held: None,
             closing: None,
         };
         (remote, Link(To::Remote(queue)))
@@ -114,7 +132,8 @@ impl Remote {
 
     /// One thing that happens next, or time.
     fn turn(&mut self) {
-        let until = self.client.poll_timeout().into_iter().chain(self.closing).min();
+        let held = self.held.as_ref().map(|held| held.by);
+        let until = self.client.poll_timeout().into_iter().chain(self.closing).chain(held).min();
         let wait = until.map_or(Duration::MAX, |at| self.clock.until(at));
         match self.happened.recv_timeout(wait) {
             Ok(Happened::Ordered(order)) => self.obey(order),
@@ -132,6 +151,9 @@ impl Remote {
             return;
         }
         let now = self.clock.now();
+        if let Some(held) = &mut self.held {
+            held.stream = held.stream.filter(|stream| *stream != exchange);
+        }
         match heard {
             Heard::Head { status, headers } => self.client.head(now, exchange, status, &headers),
             Heard::Body(bytes) => self.client.body(now, exchange, &bytes),
@@ -160,7 +182,12 @@ impl Remote {
     fn settle(&mut self) {
         while let Some(output) = self.client.pop() {
             match output {
-                Output::Open(exchange) => self.make(exchange),
+                Output::Open(exchange) => {
+                    if let (Method::Get, Some(held)) = (exchange.method, &mut self.held) {
+                        held.stream = Some(exchange.number);
+                    }
+                    self.make(exchange);
+                }
                 Output::Shut { exchange } => {
                     if let Some(line) = self.open.remove(&exchange) {
                         line.shut();
@@ -169,11 +196,12 @@ impl Remote {
                 Output::Ready { server_name, version, protocol, era, capabilities, tools, resources } => {
                     let name = server_name;
                     let offer = Offer { name, version, protocol, era, capabilities, tools, resources };
-                    self.tell(ServerEvent::Ready(Box::new(offer)));
+                    let by = self.clock.now() + LISTEN_WAIT;
+                    self.held = Some(Held { offer: Box::new(offer), stream: None, by });
                 }
                 Output::Changed { tools, .. } => self.tell(ServerEvent::Changed { tools }),
                 Output::Failed { error } => {
-                    let error = self.target.masked(self.account.short_sentence(&error));
+                    let error = self.account.short_sentence(&error);
                     self.tell(ServerEvent::Failed { error });
                 }
                 Output::CallDone { key, outcome } => self.tell(ServerEvent::CallDone { key, outcome }),
@@ -184,7 +212,7 @@ impl Remote {
                     self.client.reply(self.clock.now(), question, &reply);
                 }
                 Output::Log { level, event, text } => {
-                    self.tell(ServerEvent::Log { level, name: event, text: self.target.masked(text) });
+                    self.tell(ServerEvent::Log { level, name: event, text });
                 }
                 Output::Close { .. } => {
                     self.closing.get_or_insert(self.clock.now() + limits::MCP_FAREWELL);
@@ -192,6 +220,12 @@ impl Remote {
                 // Of a client over pipes.
                 Output::Send(_) => {}
             }
+        }
+        let now = self.clock.now();
+        let waits =
+            |held: &mut Held| held.by > now && held.stream.is_some_and(|s| self.open.contains_key(&s));
+        if let Some(held) = self.held.take_if(|held| !waits(held)) {
+            self.tell(ServerEvent::Ready(held.offer));
         }
     }
 
@@ -215,6 +249,7 @@ impl Remote {
 
     fn tell(&self, event: ServerEvent) {
         // Without a receiver the process is ending.
+        let event = event.masked(&self.mask);
         let _ended = self.inbox.send(Inbox::Server { index: self.index, event });
     }
 }

@@ -1,32 +1,19 @@
 //! The end of a server's stderr, kept for the sentence that says why it failed (S14.5).
 //!
-//! Owns the bound on what is kept and the cleaning of what is shown. Refuses to show the values that the server was
-//! given in its own `env`: they are where its secrets are. Used by [`super::pump`].
+//! Owns the bound on what is kept and the cleaning of what is shown; the server's secrets are masked where its words leave
+//! its thread. Used by [`super::account`].
 
 use agentd_core::limits;
 use std::collections::VecDeque;
 
-/// Values shorter than this are no secrets, and hiding them would make nonsense of ordinary words.
-const SECRET_BYTES: usize = 8;
-
 /// What stderr said last.
+#[derive(Default)]
 pub(super) struct Tail {
     kept: VecDeque<u8>,
     total: u64,
-    /// Name and value.
-    hidden: Vec<(String, String)>,
 }
 
 impl Tail {
-    /// Nothing yet; `env` is what the server was given.
-    pub(super) fn new<'a>(env: impl IntoIterator<Item = (&'a String, &'a String)>) -> Tail {
-        let secrets = env.into_iter().filter(|(_, value)| value.len() >= SECRET_BYTES);
-        let mut hidden: Vec<_> = secrets.map(|(name, value)| (name.clone(), value.clone())).collect();
-        // A value that contains another one goes first, or its rest would stay.
-        hidden.sort_by_key(|(_, value)| std::cmp::Reverse(value.len()));
-        Tail { kept: VecDeque::new(), total: 0, hidden }
-    }
-
     /// Takes what came, cut anywhere.
     pub(super) fn push(&mut self, bytes: &[u8]) {
         self.total = self.total.saturating_add(bytes.len() as u64);
@@ -50,10 +37,7 @@ impl Tail {
     fn text(&self) -> String {
         let bytes: Vec<u8> = self.kept.iter().copied().collect();
         let whole = if self.total > bytes.len() as u64 { after_first_break(&bytes) } else { &bytes };
-        let mut text = String::from_utf8_lossy(whole).into_owned();
-        for (name, value) in &self.hidden {
-            text = text.replace(value, &format!("[{name}]"));
-        }
+        let text = String::from_utf8_lossy(whole).into_owned();
         let lines = text.lines().map(|line| line.replace(char::is_control, " ")).map(|l| l.trim().to_owned());
         lines.filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" | ")
     }
@@ -72,7 +56,7 @@ mod tests {
     use super::*;
 
     fn tail(chunks: &[&[u8]]) -> Tail {
-        let mut tail = Tail::new([]);
+        let mut tail = Tail::default();
         for chunk in chunks {
             tail.push(chunk);
         }
@@ -90,16 +74,6 @@ mod tests {
         assert_eq!(long.kept.len(), limits::STDERR_TAIL_BYTES);
         assert!(long.words().contains(&"x".repeat(limits::STDERR_TAIL_BYTES)));
         assert_eq!(tail(&[b" \n\n"]).words(), "; it wrote 3 blank bytes to stderr");
-    }
-
-    #[test]
-    fn a_servers_own_values_are_not_shown() {
-        let (name, value) = ("API_KEY".to_owned(), "canary-42".to_owned());
-        let (short, debug) = ("DEBUG".to_owned(), "1".to_owned());
-        let mut tail = Tail::new([(&name, &value), (&short, &debug)]);
-        tail.push(b"bad key canary");
-        tail.push(b"-42, tried 1 time\n");
-        assert_eq!(tail.words(), "; its stderr: bad key [API_KEY], tried 1 time");
     }
 
     #[test]

@@ -98,13 +98,7 @@ impl Client {
 
     pub(super) fn expire_calls(&mut self) {
         for id in self.calls.due(self.now) {
-            self.abandon(id, "timed out", |call| {
-                format!(
-                    "the server did not answer `{}` within {:?}; the call was cancelled, but it may have had an effect",
-                    call.ask.label(),
-                    call.timeout
-                )
-            });
+            self.abandon(id, "timed out", Call::overdue);
         }
     }
 
@@ -243,22 +237,26 @@ impl Client {
             Some(call) if !call.parked && call.inputs.is_none() => {}
             Some(_) | None => return,
         }
-        let session = match end {
-            End::Refused { status: 404, session, .. } if !self.is_stateless() => *session,
-            End::Whole { .. } | End::Odd(_) | End::Broken(_) | End::Refused { .. } => None,
-        };
         let Some(mut call) = self.calls.take(id) else { return };
-        if let Some(session) = session
-            && !call.again
+        if let End::Refused { status: 404, session: Some(session), resumed, .. } = end
+            && !self.is_stateless()
+            && (*resumed || !call.again)
         {
-            return self.expired(call, session);
+            self.expired(*session);
+            // One whose answer had begun may have been carried out.
+            if !resumed {
+                call.again = true;
+                return self.make(call, None);
+            }
         }
         let label = call.ask.label();
         let text = match end {
             End::Broken(Broken { reached: false, why }) => {
                 format!("the server could not be reached for `{label}`: {why}; nothing was called")
             }
-            End::Refused { status: ..=499, .. } => format!("`{label}` was refused: {}", end.words()),
+            End::Refused { status: ..=499, resumed: false, .. } => {
+                format!("`{label}` was refused: {}", end.words())
+            }
             End::Whole { .. } | End::Odd(_) | End::Broken(_) | End::Refused { .. }
                 if !call.again && self.is_repeatable(&call.ask) =>
             {

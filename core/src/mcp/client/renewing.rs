@@ -4,7 +4,6 @@
 use super::{Client, Wire};
 use crate::mcp::Outcome;
 use crate::mcp::Output;
-use crate::mcp::calls::Call;
 use crate::mcp::handshake;
 use crate::mcp::http::What;
 use crate::mcp::jsonrpc::Answer;
@@ -47,16 +46,15 @@ impl Client {
         true
     }
 
-    /// A call was refused because the session it was made in is gone. That may be one before the one there is now.
-    pub(super) fn expired(&mut self, mut call: Call, session: u64) {
+    /// A call, or the rest of its answer, was refused because the session it was made in is gone. That may be one before
+    /// the one there is now.
+    pub(super) fn expired(&mut self, session: u64) {
         let current = matches!(&self.wire, Wire::Http(http) if http.in_session() == Some(session));
         if current && matches!(self.renewal, Renewal::Unneeded | Renewal::Failed) {
             let text = "the server has forgotten the session; a new one is begun";
             self.log(Level::Info, "mcp.session.expired", text.into());
             self.renew();
         }
-        call.again = true;
-        self.make(call, None);
     }
 
     fn renew(&mut self) {

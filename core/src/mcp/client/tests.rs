@@ -44,7 +44,7 @@ fn events(outputs: &[Output]) -> Vec<&'static str> {
 fn answers(outputs: &[Output]) -> Vec<(u64, bool, String)> {
     let mut answers = Vec::new();
     for output in outputs {
-        if let Output::CallDone { key, outcome: Outcome { error, value } } = output {
+        if let Output::CallDone { key, outcome: Outcome { error, value, .. } } = output {
             let text = match value {
                 Value::Text(text) => text.clone(),
                 Value::Json(json) => String::from_utf8(json.0.to_vec()).unwrap(),
@@ -495,13 +495,23 @@ fn progress_is_passed_on_for_open_calls_only() {
     client.tick(at(6_009));
     assert_eq!(answers(&drain(&mut client)), [], "the limit counts from the last sign of life");
     client.tick(at(6_010));
-    assert_eq!(answers(&drain(&mut client)).len(), 1);
+    let out = drain(&mut client);
+    let [(1, true, said)] = &answers(&out)[..] else { panic!("{out:?}") };
+    assert!(said.contains("`echo` within 5s of its last sign of progress"), "{said}");
 
     call(&mut client, 10_000, 2);
     for second in 1..100 {
         feed(&mut client, 10_000 + second * 1_000, &progress("4"));
     }
     assert_eq!(client.poll_timeout(), Some(at(60_000)), "progress does not put it off for ever");
+    client.tick(at(60_000));
+    let out = drain(&mut client);
+    let [(2, true, said)] = &answers(&out)[..] else { panic!("{out:?}") };
+    assert!(
+        said.contains("went on reporting progress on `echo`") && said.contains("ended after 50s"),
+        "{said}"
+    );
+    assert!(!said.contains("within"), "{said}");
 }
 
 #[test]

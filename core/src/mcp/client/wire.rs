@@ -115,10 +115,11 @@ impl Client {
 
     /// The exchange of a request is over, and the request may still be open.
     fn unanswered(&mut self, id: u64, end: &End) {
-        // What is said with a refusal can be the very answer.
-        if let End::Refused { body, .. } = end
+        // What is said with a refusal can be the very answer. A refusal to go on with one answers something else, unless it
+        // names the request.
+        if let End::Refused { body, resumed, .. } = end
             && let Ok(Incoming::Response { id: answers, answer: Answer::Error(error) }) = jsonrpc::read(body)
-            && answers.is_none_or(|answers| answers == id)
+            && answers.map_or(!resumed, |answers| answers == id)
         {
             return self.refused(id, &error, end);
         }

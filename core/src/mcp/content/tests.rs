@@ -7,7 +7,7 @@ fn of(result: &str) -> Outcome {
 
 fn text(result: &str) -> String {
     match of(result) {
-        Outcome { error: false, value: Value::Text(text) } => text,
+        Outcome { error: false, own: false, value: Value::Text(text) } => text,
         other => panic!("{result}: {other:?}"),
     }
 }
@@ -17,7 +17,11 @@ fn structured_content_is_preferred_and_kept_as_written() {
     let got = of(r#"{"content":[{"type":"text","text":"x"}],"structuredContent":{"b": 1.50, "a":[]}}"#);
     assert_eq!(
         got,
-        Outcome { error: false, value: Value::Json(Json(Bytes::from(&br#"{"b": 1.50, "a":[]}"#[..]))) }
+        Outcome {
+            error: false,
+            own: false,
+            value: Value::Json(Json(Bytes::from(&br#"{"b": 1.50, "a":[]}"#[..])))
+        }
     );
     assert_eq!(text(r#"{"content":[{"type":"text","text":"x"}],"structuredContent":null}"#), "x");
 }
@@ -75,9 +79,9 @@ fn odd_shapes_of_content_are_still_read() {
 #[test]
 fn errors_are_observations() {
     let got = of(r#"{"content":[{"type":"text","text":"no such file"}],"isError":true}"#);
-    assert_eq!(got, Outcome { error: true, value: Value::Text("no such file".into()) });
+    assert_eq!(got, Outcome { error: true, own: false, value: Value::Text("no such file".into()) });
     for bad in ["[]", "\"x\"", "7", r#"{"content":[],"content":[]}"#] {
-        let Outcome { error: true, value: Value::Text(said) } = of(bad) else { panic!("{bad}") };
+        let Outcome { error: true, own: true, value: Value::Text(said) } = of(bad) else { panic!("{bad}") };
         assert!(said.contains("is not a tool result") && said.contains('`'), "{said}");
     }
 }

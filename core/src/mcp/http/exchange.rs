@@ -12,6 +12,8 @@ use crate::sse::{Decoder, Event};
 pub(super) struct Reading {
     /// The number of the session it was made in.
     session: Option<u64>,
+    /// It takes up a stream that broke.
+    resumed: bool,
     /// Times in a row that this stream was taken up without an event on it.
     fruitless: u32,
     status: u16,
@@ -35,8 +37,10 @@ enum Answer {
 }
 
 impl Reading {
-    pub(super) fn new(session: Option<u64>, fruitless: u32) -> Reading {
-        Reading { session, fruitless, status: 0, answer: Answer::Waiting, verdict: None }
+    /// `resumes`: how often in a row the stream was taken up, where this is what is left of one.
+    pub(super) fn new(session: Option<u64>, resumes: Option<u32>) -> Reading {
+        let (resumed, fruitless) = (resumes.is_some(), resumes.unwrap_or(0));
+        Reading { session, resumed, fruitless, status: 0, answer: Answer::Waiting, verdict: None }
     }
 
     pub(super) fn head(&mut self, what: &What, status: u16, content_type: &str) {
@@ -106,7 +110,13 @@ impl Reading {
                 let room = limits::REFUSAL_BYTES - body.len();
                 body.extend_from_slice(&bytes[..bytes.len().min(room)]);
                 if bytes.len() >= room {
-                    self.verdict = Some(refused(self.status, body, self.session));
+                    let body = String::from_utf8_lossy(body).into_owned();
+                    self.verdict = Some(End::Refused {
+                        status: self.status,
+                        body,
+                        session: self.session,
+                        resumed: self.resumed,
+                    });
                 }
             }
         }
@@ -119,6 +129,8 @@ impl Reading {
         how: Result<(), Broken>,
         facts: &mut Vec<Fact>,
     ) -> (End, Option<Resume>) {
+        // The request that a stream answers was taken before the stream broke.
+        let how = how.map_err(|broken| Broken { reached: broken.reached || self.resumed, ..broken });
         let whole = End::Whole { status: self.status };
         let end = |whole: End| match &how {
             Ok(()) => whole,
@@ -132,7 +144,11 @@ impl Reading {
             }
             Answer::Nothing => (end(whole), None),
             // A refusal that breaks off is still one.
-            Answer::Refusal(body) => (refused(self.status, &body, self.session), None),
+            Answer::Refusal(body) => {
+                let body = String::from_utf8_lossy(&body).into_owned();
+                let (status, session, resumed) = (self.status, self.session, self.resumed);
+                (End::Refused { status, body, session, resumed }, None)
+            }
             Answer::Json(text) => {
                 if how.is_ok() {
                     facts.push(Fact::Message(String::from_utf8_lossy(&text).into_owned()));
@@ -164,10 +180,6 @@ fn fact(what: &What, event: Event) -> Option<Fact> {
     }
 }
 
-fn refused(status: u16, body: &[u8], session: Option<u64>) -> End {
-    End::Refused { status, body: String::from_utf8_lossy(body).into_owned(), session }
-}
-
 impl End {
     /// What happened: words that follow a colon.
     pub(in crate::mcp) fn words(&self) -> String {
@@ -175,8 +187,9 @@ impl End {
             End::Whole { status } => {
                 format!("the server ended its answer (status {status}) without the message that was due")
             }
-            End::Refused { status, body, .. } => {
+            End::Refused { status, body, resumed, .. } => {
                 let hint = match status {
+                    _ if *resumed => " when it was asked for the rest of its answer",
                     401 | 403 => "; it wants credentials: give them in headers",
                     404 => "; is this the address of its MCP endpoint?",
                     _ => "",

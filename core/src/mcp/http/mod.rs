@@ -77,8 +77,9 @@ pub(super) enum End {
     /// As it should, after this status.
     Whole { status: u16 },
     /// With a status that refuses, and what was said with it.
-    /// `session` is the number of the session that it was in.
-    Refused { status: u16, body: String, session: Option<u64> },
+    /// `session` is the number of the session that it was in. With `resumed` only the rest of an answer was refused: the
+    /// request itself had been taken before.
+    Refused { status: u16, body: String, session: Option<u64>, resumed: bool },
     /// With something that is no answer: words that follow "the server".
     Odd(String),
     /// In the middle, or before it began.
@@ -109,7 +110,8 @@ pub(super) struct Http {
     pub(super) protocol: Option<&'static str>,
     last: u64,
     open: BTreeMap<u64, (What, Reading)>,
-    waiting: VecDeque<(What, Exchange)>,
+    /// With the times in a row that a stream was taken up, where it is one that is.
+    waiting: VecDeque<(What, Option<u32>, Exchange)>,
     /// Streams to be taken up again: when, for what, how.
     later: Vec<(Instant, What, Resume)>,
 }
@@ -137,14 +139,14 @@ impl Http {
         let mut headers = self.headers("application/json, text/event-stream");
         headers.push(("content-type".to_owned(), "application/json".to_owned()));
         headers.extend(more);
-        self.begin(what, Method::Post, headers, body, 0)
+        self.begin(what, Method::Post, headers, body, None)
     }
 
     /// Asks for messages.
     pub(super) fn get(&mut self, what: What, resume: Option<&Resume>) -> Option<Exchange> {
         let mut headers = self.headers("text/event-stream");
         headers.extend(resume.map(|resume| ("last-event-id".to_owned(), resume.last_id.clone())));
-        self.begin(what, Method::Get, headers, Vec::new(), resume.map_or(0, |resume| resume.fruitless + 1))
+        self.begin(what, Method::Get, headers, Vec::new(), resume.map(|resume| resume.fruitless + 1))
     }
 
     /// Ends the session, if there is one.
@@ -154,7 +156,7 @@ impl Http {
         self.session = None;
         self.last += 1;
         let exchange = Exchange { number: self.last, method: Method::Delete, headers, body: Vec::new() };
-        self.open.insert(self.last, (What::Farewell, Reading::new(Some(self.sessions), 0)));
+        self.open.insert(self.last, (What::Farewell, Reading::new(Some(self.sessions), None)));
         Some(exchange)
     }
 
@@ -171,15 +173,15 @@ impl Http {
         method: Method,
         headers: Vec<(String, String)>,
         body: Vec<u8>,
-        fruitless: u32,
+        resumes: Option<u32>,
     ) -> Option<Exchange> {
         self.last += 1;
         let exchange = Exchange { number: self.last, method, headers, body };
         if self.open.len() >= limits::MCP_EXCHANGES {
-            self.waiting.push_back((what, exchange));
+            self.waiting.push_back((what, resumes, exchange));
             return None;
         }
-        self.open.insert(self.last, (what, Reading::new(self.in_session(), fruitless)));
+        self.open.insert(self.last, (what, Reading::new(self.in_session(), resumes)));
         Some(exchange)
     }
 
@@ -188,8 +190,8 @@ impl Http {
         if self.open.len() >= limits::MCP_EXCHANGES {
             return None;
         }
-        let (what, exchange) = self.waiting.pop_front()?;
-        self.open.insert(exchange.number, (what, Reading::new(self.in_session(), 0)));
+        let (what, resumes, exchange) = self.waiting.pop_front()?;
+        self.open.insert(exchange.number, (what, Reading::new(self.in_session(), resumes)));
         Some(exchange)
     }
 
@@ -246,7 +248,7 @@ impl Http {
 
     /// Nothing more is wanted of what this was for. The number of the exchange to shut, when it was begun.
     pub(super) fn drop_what(&mut self, what: &What) -> Option<u64> {
-        self.waiting.retain(|(waits, _)| waits != what);
+        self.waiting.retain(|(waits, ..)| waits != what);
         self.later.retain(|(_, waits, _)| waits != what);
         let number = self.open.iter().find(|(_, (open, _))| open == what).map(|(number, _)| *number)?;
         self.open.remove(&number);

@@ -39,10 +39,15 @@ fn responses_are_paired_by_the_number_however_it_is_spelt() {
 
 #[test]
 fn an_answer_without_a_usable_body_is_an_error_at_once() {
-    for body in ["", r#","result":null"#, r#","error":null"#, r#","result":null,"error":null"#] {
+    for (body, says) in [
+        ("", "neither a result nor an error"),
+        (r#","result":null"#, "a null result"),
+        (r#","error":null"#, "neither a result nor an error"),
+        (r#","result": null ,"error":null"#, "a null result"),
+    ] {
         let (id, answer) = response(&format!(r#"{{"jsonrpc":"2.0","id":3{body}}}"#));
         assert_eq!(id, Some(3));
-        assert!(answer.unwrap_err().contains("neither a result nor an error"), "{body}");
+        assert!(answer.unwrap_err().contains(says), "{body}");
     }
     let both = r#"{"jsonrpc":"2.0","id":3,"result":{},"error":{"code":-32602,"message":"no such tool"}}"#;
     assert_eq!(response(both).1, Err("error -32602: no such tool".into()));

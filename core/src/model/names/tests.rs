@@ -25,6 +25,18 @@ fn a_clash_gets_a_number_and_a_legal_name_keeps_its_own() {
 }
 
 #[test]
+fn whoever_came_first_keeps_its_name() {
+    let mut names = WireNames::new(["subagent.run", "finish"]);
+    names.add(["subagent_run", "files.read", "subagent_run_2"]);
+    assert_eq!(names.wire("subagent.run"), Some("subagent_run"));
+    assert_eq!(names.wire("subagent_run"), Some("subagent_run_2"));
+    assert_eq!(names.wire("subagent_run_2"), Some("subagent_run_2_2"));
+    assert_eq!(names.registry("subagent_run_2"), Some("subagent_run"));
+    let numbered: Vec<_> = names.numbered().collect();
+    assert_eq!(numbered, [("subagent_run", "subagent_run_2"), ("subagent_run_2", "subagent_run_2_2")]);
+}
+
+#[test]
 fn long_names_are_cut_and_stay_apart() {
     let (one, two) = ("x".repeat(100), format!("{}y", "x".repeat(100)));
     let names = WireNames::new([one.as_str(), two.as_str()]);

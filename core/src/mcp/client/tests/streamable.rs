@@ -376,6 +376,86 @@ fn a_stream_that_says_where_it_was_is_taken_up_there() {
     );
 }
 
+/// A call whose answer began, broke off and is being asked for the rest of: the exchange that asks.
+fn broken_off(net: &mut Net, key: u64) -> Exchange {
+    net.call(key);
+    let made = net.find("tools/call");
+    net.head(&made, 200, SSE, None);
+    net.body(&made, "id: e-1\nretry: 1\ndata:\n\n");
+    net.cut(&made, true);
+    let due = net.client.poll_timeout().unwrap();
+    net.client.tick(due);
+    net.turn();
+    let resumed = net.find("GET");
+    assert_eq!(header(&resumed, "last-event-id"), Some("e-1"));
+    resumed
+}
+
+#[test]
+fn a_refusal_to_go_on_with_an_answer_does_not_mean_that_nothing_was_called() {
+    let gone = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"Session not found"}}"#;
+    for (status, body, renews) in [
+        (404, gone, true),
+        (404, "", true),
+        (405, "", false),
+        (401, "", false),
+        (400, gone, false),
+        (500, "oh no", false),
+        // Nobody is there to ask.
+        (0, "", false),
+    ] {
+        for hints in [json!({}), json!({"readOnlyHint": true}), json!({"idempotentHint": true})] {
+            let harmless = hints != json!({});
+            let mut net = session(hints);
+            net.answer("GET", 405, "", None, "");
+            let resumed = broken_off(&mut net, 1);
+            match status {
+                0 => net.cut(&resumed, false),
+                _ => {
+                    net.head(&resumed, status, JSON, None);
+                    net.body(&resumed, body);
+                    net.end(&resumed);
+                }
+            }
+            let calls = |net: &Net| net.open.iter().filter(|o| message(o)["method"] == "tools/call").count();
+            assert_eq!(calls(&net), usize::from(harmless && !renews), "{status}");
+            if renews {
+                let id = message(&net.find("initialize"))["id"].clone();
+                let hello = HELLO.replace("\"id\":1", &format!("\"id\":{id}"));
+                net.answer("initialize", 200, JSON, Some("s-2"), &hello);
+                net.answer("notifications/initialized", 202, "", None, "");
+            }
+            assert_eq!(calls(&net), usize::from(harmless), "{status}");
+            if harmless {
+                net.result("tools/call", json!({"content": [{"type": "text", "text": "ok"}]}));
+                assert_eq!(net.answers(), [(1, false, "ok".into())], "{status}");
+            } else {
+                let [(1, true, said)] = &net.answers()[..] else { panic!("{status}: {:?}", net.out) };
+                assert!(said.contains("may have had an effect") && !said.contains("was refused"), "{said}");
+                assert!(!said.contains("credentials") && !said.contains("nothing was called"), "{said}");
+                assert!(status == 0 || said.contains("the rest of its answer"), "{said}");
+            }
+            net.call(2);
+            let session = if renews { "s-2" } else { "s-1" };
+            assert_eq!(header(&net.find("tools/call"), "mcp-session-id"), Some(session), "{status}");
+        }
+    }
+
+    // A server without sessions.
+    let mut net = Net::new();
+    net.answer("server/discover", 400, "", None, "");
+    net.answer("initialize", 200, JSON, None, &HELLO.replace("\"id\":1", "\"id\":2"));
+    net.answer("notifications/initialized", 202, "", None, "");
+    net.result("tools/list", tool(json!({})));
+    net.answer("GET", 405, "", None, "");
+    let resumed = broken_off(&mut net, 1);
+    net.head(&resumed, 404, "", None);
+    net.end(&resumed);
+    let [(1, true, said)] = &net.answers()[..] else { panic!("{:?}", net.out) };
+    assert!(said.contains("may have had an effect") && !said.contains("MCP endpoint"), "{said}");
+    assert_eq!(net.open, []);
+}
+
 #[test]
 fn answers_that_are_none_end_their_call_at_once() {
     let long = "x".repeat(limits::MCP_LINE_BYTES + 1);
