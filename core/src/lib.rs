@@ -7,8 +7,8 @@
 //! |---|---|
 //! | 4 | [`supervisor`] |
 //! | 3 | [`run`], [`admit`], [`session`] |
-//! | 2 | [`mod@distill`], [`policy`], [`throttle`], [`transcript`] |
-//! | 1 | [`wire`], [`mod@sse`], [`http`], [`a2a`], [`metrics`], [`record`], [`store`], [`plan`], [`money`], [`budget`], [`snapshot`], [`json`], [`event`], [`action`], [`config`], [`machine`], [`note`] |
+//! | 2 | [`mod@distill`], [`policy`], [`throttle`] |
+//! | 1 | [`wire`], [`mod@sse`], [`http`], [`a2a`], [`metrics`], [`record`], [`transcript`], [`store`], [`plan`], [`money`], [`budget`], [`snapshot`], [`json`], [`event`], [`action`], [`config`], [`machine`], [`note`] |
 //! | 0 | [`time`], [`id`], [`rng`], [`limits`], [`error`], [`bytes`], [`preview`], [`units`], [`address`] |
 //!
 //! The child's wing ([`agent`], [`mcp`], [`model`]) is never imported by the floors above 1; a test holds that.

@@ -14,12 +14,9 @@ use std::path::{Path, PathBuf};
 pub(super) fn export(args: &ExportArgs) -> u8 {
     let transcripts = match transcripts(args) {
         Ok(transcripts) => transcripts,
-        Err(error) => {
+        Err((error, code)) => {
             eprintln!("agentd: {error}");
-            return match error {
-                NotFound::Unknown(..) | NotFound::Several(..) => exit::USAGE,
-                NotFound::System(..) => exit::FAILED,
-            };
+            return code;
         }
     };
     let exported = export::export(transcripts, args.content);
@@ -58,14 +55,24 @@ pub(super) fn export(args: &ExportArgs) -> u8 {
     if exported.problems.is_empty() { exit::COMPLETED } else { exit::FAILED }
 }
 
-/// The transcripts that are asked for, or those of all conversations.
-fn transcripts(args: &ExportArgs) -> Result<Vec<PathBuf>, NotFound> {
-    let root = args.state.join("sessions");
+/// The transcripts that are asked for, or those of all conversations; else why not, and the exit code.
+fn transcripts(args: &ExportArgs) -> Result<Vec<PathBuf>, (String, u8)> {
+    let root = args.state.sessions().map_err(|error| (error, exit::USAGE))?;
+    found(&root, args).map_err(|error| {
+        let code = match error {
+            NotFound::Unknown(..) | NotFound::Several(..) => exit::USAGE,
+            NotFound::System(..) => exit::FAILED,
+        };
+        (error.to_string(), code)
+    })
+}
+
+fn found(root: &Path, args: &ExportArgs) -> Result<Vec<PathBuf>, NotFound> {
     if args.ids.is_empty() {
-        let all = sessions::list(&root).map_err(|e| NotFound::System(root.display().to_string(), e))?;
+        let all = sessions::list(root).map_err(|e| NotFound::System(root.display().to_string(), e))?;
         return Ok(all.into_iter().map(|session| session.path).collect());
     }
-    args.ids.iter().map(|id| sessions::find(&root, id)).collect()
+    args.ids.iter().map(|id| sessions::find(root, id)).collect()
 }
 
 fn write(exported: &Exported, form: Form, out: &Path) -> io::Result<()> {

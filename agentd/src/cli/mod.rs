@@ -16,6 +16,7 @@ mod run;
 mod serve;
 mod serve_files;
 mod sessions;
+mod state;
 mod table;
 
 use crate::config::{self, LogFormat};
@@ -24,6 +25,7 @@ use crate::replay::Who;
 use agentd_core::preview::preview;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
+use state::StateArgs;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -392,9 +394,8 @@ enum SessionsCommand {
 
 #[derive(Debug, Args)]
 struct SessionsPlace {
-    /// The state folder, which has them in `sessions`.
-    #[arg(long, value_name = "DIR")]
-    state: PathBuf,
+    #[command(flatten)]
+    state: StateArgs,
     /// Print JSON, one object a line.
     #[arg(long)]
     json: bool,
@@ -402,8 +403,8 @@ struct SessionsPlace {
 
 const SESSIONS_EXAMPLES: &str = "\
 Examples:
-  agentd sessions list --state /var/lib/agentd
-  agentd sessions show 01939f3e --state /var/lib/agentd
+  agentd sessions list                          of the daemon that ./agentd.yaml makes
+  agentd sessions show 01939f3e -c agentd.yaml
   agentd sessions children 01939f3e --state /var/lib/agentd --json | jq .description
 
 Exit codes: 0, 1 something cannot be read, 2 usage, or there is no such session.";
@@ -413,9 +414,8 @@ Exit codes: 0, 1 something cannot be read, 2 usage, or there is no such session.
 struct ExportArgs {
     /// Ids of sessions, or enough of their beginnings; each goes with all that it delegated. Without any: all there are.
     ids: Vec<String>,
-    /// The state folder, which has them in `sessions`.
-    #[arg(long, value_name = "DIR")]
-    state: PathBuf,
+    #[command(flatten)]
+    state: StateArgs,
     /// A collector that takes OTLP over HTTP; without a path, /v1/traces is meant.
     #[arg(long, value_name = "URL", required_unless_present = "out")]
     otlp: Option<String>,
@@ -438,8 +438,8 @@ struct ExportArgs {
 
 const EXPORT_EXAMPLES: &str = "\
 Examples:
-  agentd export --state /var/lib/agentd --otlp http://127.0.0.1:4318
-  agentd export --state /var/lib/agentd --otlp https://otlp.example --header 'Authorization: Bearer {{secret:OTLP}}'
+  agentd export --otlp http://127.0.0.1:4318
+  agentd export -c agentd.yaml --otlp https://otlp.example --header 'Authorization: Bearer {{secret:OTLP}}'
   agentd export --state /var/lib/agentd --json --out traces.jsonl 01939f3e
 
 Exit codes: 0, 1 something was not read or not taken, 2 usage, or there is no such session.";

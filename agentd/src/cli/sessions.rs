@@ -26,7 +26,9 @@ pub(super) fn sessions(command: &SessionsCommand) -> u8 {
         Err(trouble) => {
             eprintln!("agentd: {trouble}");
             match trouble {
-                Trouble::Find(NotFound::Unknown(..) | NotFound::Several(..)) => exit::USAGE,
+                Trouble::Place(_) | Trouble::Find(NotFound::Unknown(..) | NotFound::Several(..)) => {
+                    exit::USAGE
+                }
                 Trouble::Find(NotFound::System(..)) | Trouble::Read(..) | Trouble::Out(_) => exit::FAILED,
             }
         }
@@ -38,22 +40,24 @@ pub(super) fn sessions(command: &SessionsCommand) -> u8 {
 enum Trouble {
     #[error(transparent)]
     Find(#[from] NotFound),
+    #[error("{0}")]
+    Place(String),
     #[error("{0} cannot be read: {1}")]
     Read(String, io::Error),
     #[error("the answer could not be written to stdout: {0}")]
     Out(io::Error),
 }
 
-fn root(place: &SessionsPlace) -> PathBuf {
-    place.state.join("sessions")
+fn root(place: &SessionsPlace) -> Result<PathBuf, Trouble> {
+    place.state.sessions().map_err(Trouble::Place)
 }
 
 fn find(place: &SessionsPlace, id: &str) -> Result<PathBuf, Trouble> {
-    Ok(sessions::find(&root(place), id)?)
+    Ok(sessions::find(&root(place)?, id)?)
 }
 
 fn list(place: &SessionsPlace, limit: usize, out: &mut impl Write) -> Result<(), Trouble> {
-    let root = root(place);
+    let root = root(place)?;
     let all = sessions::list(&root).map_err(|error| Trouble::Read(root.display().to_string(), error))?;
     let shown = if limit == 0 { all.len() } else { limit.min(all.len()) };
     print(&all[..shown], place.json, out)?;

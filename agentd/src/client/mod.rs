@@ -99,8 +99,8 @@ impl Daemon {
             .map_err(|error| ClientError::Config(format!("the current folder cannot be used: {error}")))?;
         let Identity { name, socket: listens, state } =
             config::identity(&sources).map_err(|problems| ClientError::Config(config::render(&problems)))?;
-        let places =
-            Places::of(&name, state, &|variable| std::env::var_os(variable)).map_err(ClientError::Config)?;
+        let places = Places::of(&name, state, &|variable| std::env::var_os(variable))
+            .map_err(|error| ClientError::Config(error.to_string()))?;
         let socket = socket.or(listens).unwrap_or_else(|| places.socket.clone());
         Ok(Daemon { socket, token_file: token_file.unwrap_or_else(|| places.token()), name })
     }

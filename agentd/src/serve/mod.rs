@@ -45,9 +45,6 @@ pub struct Open {
 /// Why a daemon cannot open its doors. Each says what to do about it.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// Nothing says where the state or the socket is to be.
-    #[error("{0}")]
-    NoPlace(String),
     /// The system's answer.
     #[error("{what}: {error}")]
     System {
@@ -92,8 +89,7 @@ pub(crate) fn as_daemon(loaded: &mut Loaded) {
 /// # Errors
 /// Another daemon lives, or the system refuses; nothing is left open.
 pub fn open(name: &str, settings: &Settings) -> Result<Open, OpenError> {
-    let places = Places::of(name, settings.store.path.clone(), &|variable| std::env::var_os(variable))
-        .map_err(OpenError::NoPlace)?;
+    let places = Places::of(name, settings.store.path.clone(), &|variable| std::env::var_os(variable))?;
     place::private_folder(&places.state, Shared::Mend)?;
     let mut locks = vec![Lock::take(&places.state.join("control.lock"))?];
     let (store, sessions) = match settings.store.kind {

@@ -1,7 +1,7 @@
 //! Where a daemon keeps its state and where its control socket is (S17.0), the same for it and for its clients.
 
 use super::{OpenError, system};
-use std::ffi::OsString;
+use crate::store::{StoreError, Variable, state_directory};
 use std::fs::{self, DirBuilder};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -20,8 +20,8 @@ impl Places {
     pub(crate) fn of(
         name: &str,
         named: Option<PathBuf>,
-        variable: &dyn Fn(&str) -> Option<OsString>,
-    ) -> Result<Places, String> {
+        variable: Variable<'_>,
+    ) -> Result<Places, StoreError> {
         let folder = |name: &str| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
         // systemd names several folders with colons between them; the first is meant.
         let first = |name: &str| {
@@ -29,16 +29,7 @@ impl Places {
             let first = value.to_str()?.split(':').next().map(PathBuf::from)?;
             first.is_absolute().then_some(first)
         };
-        let set = |name| variable(name).filter(|value| !value.is_empty());
-        let place = crate::store::Place {
-            state_directory: set("STATE_DIRECTORY"),
-            xdg_state_home: set("XDG_STATE_HOME"),
-            home: set("HOME"),
-        };
-        let state = match named {
-            Some(named) => named,
-            None => crate::store::usual_directory(name, &place).map_err(|error| error.to_string())?,
-        };
+        let state = state_directory(named, name, variable)?;
         let runtime = folder("XDG_RUNTIME_DIR").map(|base| base.join("agentd").join(format!("{name}.sock")));
         let socket = first("RUNTIME_DIRECTORY").map(|base| base.join("control.sock")).or(runtime);
         let socket = socket.unwrap_or_else(|| state.join("control.sock"));
@@ -110,7 +101,7 @@ pub(crate) fn private_folder(path: &Path, shared: Shared) -> Result<(), OpenErro
 mod tests {
     use super::*;
 
-    fn places(variables: &[(&str, &str)]) -> Result<Places, String> {
+    fn places(variables: &[(&str, &str)]) -> Result<Places, StoreError> {
         let find =
             |name: &str| variables.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).into());
         Places::of("a", None, &find)
@@ -138,9 +129,9 @@ mod tests {
             ),
         ] {
             let wanted = Places { state: state.into(), socket: socket.into() };
-            assert_eq!(places(variables), Ok(wanted), "{variables:?}");
+            assert_eq!(places(variables).ok(), Some(wanted), "{variables:?}");
         }
-        assert!(places(&[("HOME", "h")]).is_err_and(|said| said.contains("STATE_DIRECTORY")));
+        assert!(places(&[("HOME", "h")]).is_err_and(|said| said.to_string().contains("STATE_DIRECTORY")));
     }
 
     #[test]

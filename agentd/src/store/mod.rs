@@ -15,7 +15,7 @@ mod lock;
 mod place;
 mod writer;
 
-pub use place::{Place, state_directory, usual_directory};
+pub use place::{Variable, state_directory};
 pub use writer::Store;
 
 use std::io;

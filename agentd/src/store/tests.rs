@@ -2,7 +2,6 @@
 
 use super::database::Database;
 use super::*;
-use crate::config::{StoreKind, StoreSettings};
 use agentd_core::event::Event;
 use agentd_core::store::{Class, ConversationRow, Saved, Write};
 use agentd_host::mailbox::Mailbox;
@@ -207,24 +206,23 @@ fn a_read_only_file_is_told_at_the_start() {
 
 #[test]
 fn the_state_directory_is_where_it_is_said_to_be() {
-    let settings = |path: Option<&str>| StoreSettings {
-        kind: StoreKind::Sqlite,
-        path: path.map(Into::into),
-        min_free: 0,
-    };
-    let place = |state: &str, xdg: &str, home: &str| {
-        let set = |text: &str| (!text.is_empty()).then(|| text.into());
-        Place { state_directory: set(state), xdg_state_home: set(xdg), home: set(home) }
-    };
-    for (path, place, wanted) in [
-        (Some("/srv/state"), place("/var/lib/a", "/x", "/root"), Some("/srv/state")),
-        (None, place("/var/lib/a:/var/lib/b", "/x", "/root"), Some("/var/lib/a")),
-        (None, place("", "/x", "/root"), Some("/x/agentd/crew")),
-        (None, place("", "relative", "/root"), Some("/root/.local/state/agentd/crew")),
-        (None, place("", "", ""), None),
+    for (named, [state, xdg, home], wanted) in [
+        (Some("/srv/state"), ["/var/lib/a", "/x", "/root"], Some("/srv/state")),
+        (None, ["/var/lib/a:/var/lib/b", "/x", "/root"], Some("/var/lib/a")),
+        (None, ["relative", "/x", "/root"], None),
+        (None, ["", "/x", "/root"], Some("/x/agentd/crew")),
+        (None, ["", "relative", "/root"], Some("/root/.local/state/agentd/crew")),
+        (None, ["", "", "relative"], None),
+        (None, ["", "", ""], None),
     ] {
-        let found = state_directory(&settings(path), "crew", &place).ok();
-        assert_eq!(found.as_deref(), wanted.map(Path::new), "{place:?}");
+        let variable = |name: &str| match name {
+            "STATE_DIRECTORY" => Some(state.into()),
+            "XDG_STATE_HOME" => Some(xdg.into()),
+            "HOME" => Some(home.into()),
+            _ => None,
+        };
+        let found = state_directory(named.map(Into::into), "crew", &variable).ok();
+        assert_eq!(found.as_deref(), wanted.map(Path::new), "{named:?} {state} {xdg} {home}");
     }
 }
 

@@ -8,7 +8,7 @@
 
 use agentd::config::{self, Flags, Loaded, Sources};
 use agentd::secrets::Secrets;
-use agentd::store::{Options as StoreOptions, Place, Store, state_directory};
+use agentd::store::{Options as StoreOptions, Store, state_directory};
 use agentd_core::action::Action;
 use agentd_core::bytes::Json;
 use agentd_core::event::{Event, SupervisorSignal};
@@ -78,8 +78,8 @@ fn run() -> Result<(), String> {
     let Loaded { mut config, settings, .. } = config::load(&sources).map_err(|p| config::render(&p))?;
     config.one_shot = false;
     config.store.keeps = true;
-    let directory =
-        state_directory(&settings.store, &config.agent, &Place::of_process()).map_err(|e| told(&e))?;
+    let directory = state_directory(settings.store.path, &config.agent, &|name| std::env::var_os(name))
+        .map_err(|e| told(&e))?;
     let options = StoreOptions { directory, min_free: settings.store.min_free };
     let (store, saved) = Store::open(&options).map_err(|e| told(&e))?;
     let environment = std::env::vars_os().filter(|(name, _)| name != "CRASH_AT").collect();

@@ -549,8 +549,9 @@ fn variables_that_cannot_be_used_are_named() {
         ("AGENTD_LIMITS_RUN_DEADLINE", "5", "$AGENTD_LIMITS_RUN_DEADLINE:1:1: limits.run.deadline"),
         ("AGENTD_MCP_SERVERS", "[{name: a", "$AGENTD_MCP_SERVERS:1:"),
         ("AGENTD_MCP_SERVERS", "x", "expected a list"),
-        ("AGENTD_A2A", "x", "a2a: is not built yet"),
-        ("AGENTD_A2A_LISTEN", "unix", "$AGENTD_A2A_LISTEN: a2a: is not built yet"),
+        ("AGENTD_STREAMS", "x", "streams: is not built yet"),
+        ("AGENTD_STREAMS_NOTES", "x", "$AGENTD_STREAMS_NOTES: streams: is not built yet"),
+        ("AGENTD_A2A", "x", "set the keys in it, such as AGENTD_A2A_LISTEN"),
         ("AGENTD_STORE_KIND", "redis", "store.kind"),
         ("AGENTD_INSTANCE", "x", "AGENTD_INSTANCE: names no key"),
     ] {

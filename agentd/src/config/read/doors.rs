@@ -6,7 +6,7 @@ use super::super::settings::{Caller, Doors, Listen};
 use super::super::tree::{Node, clip};
 use super::super::values::{Values, text_of};
 use super::Reader;
-use crate::secrets::Use;
+use crate::secrets::{Use, reference};
 use agentd_core::config::{Principal, PrincipalRole};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -111,6 +111,10 @@ impl Reader<'_> {
                 continue;
             };
             let Some(token) = self.absolute_reference(node, &path) else { continue };
+            // What is no reference has been told already.
+            if !reference::refers(&token) {
+                continue;
+            }
             self.token_fits(node, &path, &token, id, &mut owners);
             let role = match values.text("role") {
                 Some("operator") => PrincipalRole::Operator,

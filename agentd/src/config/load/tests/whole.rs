@@ -89,7 +89,7 @@ mcp:
 limits: {run: {stesp: 5, steps: many}, subagents: {rate: 8 per 2s, queue: -1}}
 subagents: {defaults: {model: smal, mode: snyc}}
 lifecycle: {kill: [5s]}
-a2a: {}
+streams: {}
 ";
     let problems = Folder::new(&[("a.yaml", text)]).problems();
     let told: Vec<String> =
@@ -120,7 +120,7 @@ a2a: {}
             "21:31 InvalidValue subagents.defaults.model",
             "21:43 InvalidValue subagents.defaults.mode",
             "22:19 WrongType lifecycle.kill",
-            "23:1 NotBuilt a2a",
+            "23:1 NotBuilt streams",
         ]
     );
     let text = render(&problems);
