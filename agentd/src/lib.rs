@@ -16,6 +16,7 @@ mod http;
 pub mod journal;
 pub mod keeper;
 pub mod log;
+mod lock;
 mod poll;
 pub mod replay;
 pub mod secrets;

@@ -3,7 +3,7 @@
 use super::{ServeArgs, exit};
 use crate::config::{Flags, LogFormat};
 use crate::log::Format;
-use crate::serve;
+use crate::serve::{self, OpenError};
 use crate::supervise::Supervisor;
 use std::io::{self, IsTerminal};
 
@@ -29,7 +29,7 @@ pub(super) fn serve(args: ServeArgs) -> u8 {
         Ok(open) => open,
         Err(error) => {
             eprintln!("agentd: {error}");
-            return exit::FAILED;
+            return if matches!(error, OpenError::Store(_)) { exit::SERVER } else { exit::FAILED };
         }
     };
     open.configure(&mut loaded.config);

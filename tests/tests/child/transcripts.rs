@@ -97,7 +97,8 @@ fn killed_at_any_time_the_next_process_makes_no_call_twice_that_is_written_down(
         let past = past(&path);
         assert!(!past.is_in_turn() && past.orphans.is_empty(), "killed after {frames} frames");
         // Each of the four answers once, whichever process wrote it, and every call with one result.
-        assert!(answers(&path) >= written.max(4), "killed after {frames} frames");
+        let text = fs::read_to_string(&path).unwrap_or_default();
+        assert!(answers(&path) >= written.max(4), "killed after {frames} frames, {written} answers: {text}");
         let ids: Vec<String> = items(&path)
             .into_iter()
             .filter_map(|item| if let Item::ToolResult(result) = item { Some(result.id) } else { None })
