@@ -305,6 +305,12 @@ struct SpawnArgs {
     /// How long it may take, such as 5m.
     #[arg(long, value_name = "DURATION")]
     deadline: Option<String>,
+    /// A daemon that starts again does not take it up.
+    #[arg(long)]
+    no_durable: bool,
+    /// A daemon that starts again begins it anew, whatever it had done.
+    #[arg(long)]
+    no_resume: bool,
     #[command(flatten)]
     control: ControlArgs,
 }

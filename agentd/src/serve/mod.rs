@@ -15,6 +15,7 @@ pub(crate) use token::read as read_token;
 use crate::config::{Listen, Loaded, Settings, StoreKind};
 use crate::lock::{Lock, LockError};
 use crate::secrets::{SecretError, Use};
+use crate::sessions;
 use crate::store::{Opened, Options as StoreOptions, StoreError};
 use agentd_core::config::{Config, Control, Principal, PrincipalRole};
 use agentd_core::event::Door;
@@ -94,8 +95,11 @@ pub fn open(name: &str, settings: &Settings) -> Result<Open, OpenError> {
     let (store, sessions) = match settings.store.kind {
         StoreKind::Sqlite => {
             let directory = places.state.clone();
-            let (store, saved) = Opened::open(&StoreOptions { directory, min_free: settings.store.min_free })?;
-            (Some((store, Box::new(saved))), Some(places.state.join("sessions")))
+            let options = StoreOptions { directory, min_free: settings.store.min_free };
+            let (store, mut saved) = Opened::open(&options)?;
+            let sessions = places.state.join("sessions");
+            saved.written = sessions::written(&sessions, &saved.work);
+            (Some((store, Box::new(saved))), Some(sessions))
         }
         StoreKind::Memory | StoreKind::None => (None, None),
     };

@@ -27,6 +27,9 @@ pub struct Saved {
     pub ledger: Option<LedgerRow>,
     /// What could not be read and is put aside.
     pub quarantined: Vec<Quarantined>,
+    /// Runs whose transcript is there. No entry says so: whoever opens the store looks for the files.
+    #[serde(default)]
+    pub written: BTreeSet<RunId>,
 }
 
 /// A value that cannot be used (S10.5).

@@ -261,7 +261,7 @@ impl Core {
         // What the turn waits for ends with it (S6.7); the worker stays for the next one.
         self.drop_requests(worker, out);
         if self
-            .tell_child(worker, Down::Cancel(Cancel { reason: why.clone(), turn: Some(message) }), out)
+            .tell_child(worker, Down::Cancel(Cancel { reason: reason.to_owned(), turn: Some(message) }), out)
             .is_err()
         {
             self.cancel(worker, &why, out);

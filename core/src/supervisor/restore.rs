@@ -44,6 +44,8 @@ enum Fate {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Tally {
     restored: u32,
+    /// Of these, those that go on from their transcripts.
+    resumed: u32,
     lost: u32,
 }
 
@@ -91,15 +93,15 @@ impl Core {
         }
         self.sum_up();
         self.go_on_talking(saved.conversation.unwrap_or_default(), &nodes, out);
-        let tally = self.meet_fates(fates, out);
+        let tally = self.meet_fates(fates, &saved.written, out);
         self.answer_the_cut_off_turn(out);
         self.stop_warm_when_over(out);
         self.next_turn(out);
         out.push(
             daemon_note(Level::Info, "restore.done")
                 .with("restored", tally.restored)
-                .with("resumed", 0)
-                .with("replayed", tally.restored)
+                .with("resumed", tally.resumed)
+                .with("replayed", tally.restored.saturating_sub(tally.resumed))
                 .with("lost", tally.lost)
                 .with("quarantined", quarantined)
                 .into(),
@@ -219,7 +221,12 @@ impl Core {
         }
     }
 
-    fn meet_fates(&mut self, fates: Vec<(NodeId, Fate)>, out: &mut Actions) -> Tally {
+    fn meet_fates(
+        &mut self,
+        fates: Vec<(NodeId, Fate)>,
+        written: &BTreeSet<RunId>,
+        out: &mut Actions,
+    ) -> Tally {
         let mut tally = Tally::default();
         let mut turns = 0;
         for (node, fate) in fates {
@@ -237,6 +244,7 @@ impl Core {
                 Fate::Again(work) => match self.provide(node, &work) {
                     Ok(()) => {
                         tally.restored += 1;
+                        tally.resumed += u32::from(work.resume && written.contains(&work.run_id));
                         self.take_up(node, turns);
                         turns += 1;
                     }
