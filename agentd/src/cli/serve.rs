@@ -29,7 +29,13 @@ pub(super) fn serve(args: ServeArgs) -> u8 {
         Ok(open) => open,
         Err(error) => {
             eprintln!("agentd: {error}");
-            return if matches!(error, OpenError::Store(_)) { exit::SERVER } else { exit::FAILED };
+            return match error {
+                OpenError::Taken(_) | OpenError::Store(_) => exit::SERVER,
+                OpenError::System { .. }
+                | OpenError::InTheWay(_)
+                | OpenError::Secret { .. }
+                | OpenError::Tls(_) => exit::FAILED,
+            };
         }
     };
     open.configure(&mut loaded.config);

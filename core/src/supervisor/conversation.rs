@@ -112,6 +112,12 @@ impl Conversation {
         self.last > 0
     }
 
+    /// The prompt of this number has no answer yet.
+    pub(super) fn has_prompt(&self, number: u64) -> bool {
+        let in_hand = matches!(&self.phase, Phase::Turn(turn) if turn.prompt == number);
+        in_hand || self.waiting.iter().any(|prompt| prompt.number == number)
+    }
+
     /// No prompt waits for its turn.
     pub(super) fn nobody_waits(&self) -> bool {
         self.waiting.is_empty()

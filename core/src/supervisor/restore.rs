@@ -92,7 +92,10 @@ impl Core {
             fates.push((node, fate));
         }
         self.sum_up();
-        self.go_on_talking(saved.conversation.unwrap_or_default(), &nodes, out);
+        let conversation = saved.conversation.unwrap_or_default();
+        let context = conversation.context;
+        self.go_on_talking(conversation, &nodes, out);
+        self.restore_tasks(context, saved.tasks);
         let tally = self.meet_fates(fates, &saved.written, out);
         self.answer_the_cut_off_turn(out);
         self.stop_warm_when_over(out);
@@ -339,7 +342,7 @@ impl Core {
 
     /// The conversation as it was: what was said, who waits, and the turn that was cut off.
     fn go_on_talking(&mut self, row: ConversationRow, nodes: &BTreeMap<RunId, NodeId>, out: &mut Actions) {
-        let ConversationRow { last, over, turn, waiting, past, spent, session } = row;
+        let ConversationRow { last, over, turn, waiting, past, spent, session, context: _ } = row;
         let conversation = &mut self.conversation;
         conversation.last = last;
         conversation.past = past;
@@ -403,6 +406,7 @@ impl Core {
             past: conversation.past.clone(),
             spent: conversation.spent,
             session: conversation.session.clone(),
+            context: self.conversation_name(),
         }
     }
 

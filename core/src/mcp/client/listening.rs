@@ -62,12 +62,13 @@ impl Listening {
 impl Client {
     /// Tells that the server is ready: at once, or when the stream of the `initialize` era is answered.
     pub(super) fn announce(&mut self, ready: Output) {
+        let before = self.out.len();
         match self.listen() {
             Some(stream) => {
                 let by = self.now + limits::MCP_LISTEN_WAIT;
                 self.listening.announcement = Some(Announcement { ready, stream, by });
             }
-            None => self.out.push_back(ready),
+            None => self.out.insert(before, ready),
         }
     }
 

@@ -16,6 +16,7 @@ mod queue;
 mod restart;
 mod saving;
 mod sums;
+mod surface_plan;
 mod throttling;
 mod turns;
 mod waits;
