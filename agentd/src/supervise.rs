@@ -123,7 +123,8 @@ impl Supervisor {
         let signals = Signals::take().map_err(failed("take signals"))?;
         // Started with nohup, it is to outlive its terminal.
         let signals = if hangup_ignored { signals.without_hangup() } else { signals };
-        let descriptors = descriptors::raise().map_err(failed("raise the limit of descriptors"))?;
+        // Where it may not be raised it is as it was, and a spawn that finds no descriptor says so.
+        let descriptors = descriptors::raise().unwrap_or(None);
         let before = processes::descendants(Pid::own()).map_err(failed("read /proc"))?;
         let clock = Clock::start();
         let journal = match &settings.journal {
