@@ -7,8 +7,8 @@ use crate::driver::Driver;
 use crate::environment;
 use crate::journal::{Journal, JournalError};
 use crate::log::{self, Format, Log};
-use crate::secrets::Secrets;
-use crate::serve::{Marks, Open};
+use crate::secrets::{self, Secrets};
+use crate::serve::{Manager, Marks, Open};
 use crate::store::{Store, StoreError};
 use crate::tree::{Screen, Tree};
 use agentd_core::action::{Action, Costliest};
@@ -24,10 +24,12 @@ use agentd_core::wire::message::{FailKind, Spawn};
 use agentd_core::wire::{Down, Encoder};
 use agentd_host::Pid;
 use agentd_host::clock::Clock;
+use agentd_host::descriptors;
 use agentd_host::error::{DriverError, OsError};
 use agentd_host::mailbox::PostError;
 use agentd_host::outside::{Outside, StoreAnswer};
 use agentd_host::reactor::{Ended, Options};
+use agentd_host::service;
 use agentd_host::signals::{self, Signals};
 use agentd_host::spawner::Image;
 use agentd_host::tree::{self as processes, Identity};
@@ -58,6 +60,8 @@ pub struct Supervisor {
     signals: Option<Signals>,
     /// What ran below this process before it began, and is none of its own.
     before: BTreeSet<Identity>,
+    /// The soft limit of descriptors that this process was started with: its children's.
+    descriptors: Option<u64>,
     clock: Clock,
 }
 
@@ -119,6 +123,8 @@ impl Supervisor {
         let signals = Signals::take().map_err(failed("take signals"))?;
         // Started with nohup, it is to outlive its terminal.
         let signals = if hangup_ignored { signals.without_hangup() } else { signals };
+        // Where it may not be raised it is as it was, and a spawn that finds no descriptor says so.
+        let descriptors = descriptors::raise().unwrap_or(None);
         let before = processes::descendants(Pid::own()).map_err(failed("read /proc"))?;
         let clock = Clock::start();
         let journal = match &settings.journal {
@@ -136,15 +142,15 @@ impl Supervisor {
         let log = log.map_err(failed("start the log"))?;
         report_warnings(&log, clock.now(), &warnings);
         let before = before.iter().map(processes::Stat::identity).collect();
-        Ok(Supervisor { config, settings, driver, log, tree, journal, signals: Some(signals), before, clock })
+        let signals = Some(signals);
+        Ok(Supervisor { config, settings, driver, log, tree, journal, signals, before, descriptors, clock })
     }
 
     /// Runs one prompt to its end, everything it started included. `answered` is given the answer the moment there
     /// is one, while runs that nobody waits for may go on; it must not block, and what was used may still grow.
     pub fn run(&mut self, prompt: String, answered: &mut dyn FnMut(&ResultObject)) -> Result<Outcome, Error> {
         let signals = self.signals.take().ok_or(Error::Spent)?;
-        let image = Image::own(child_environment(&self.settings.env_passthrough));
-        let options = Options::new(image, Some(signals))?;
+        let options = Options::new(self.image(), Some(signals))?;
         options.poster().post(Event::PromptSubmitted { text: prompt })?;
         let mut core = Core::new(self.config.clone(), beginning(&self.clock));
         let mut around = Surroundings {
@@ -156,6 +162,7 @@ impl Supervisor {
             delivered: None,
             marks: None,
             store: None,
+            manager: None,
         };
         let ended = self.driver.run(&mut core, &mut around, options)?;
         let (result, fault) = around.delivered.unzip();
@@ -169,11 +176,16 @@ impl Supervisor {
         })
     }
 
-    /// Runs a daemon until it has drained. `open` has its doors, which are closed then.
-    pub fn serve(&mut self, mut open: Open) -> Result<Ended, Error> {
+    /// What children are.
+    fn image(&self) -> Image {
+        Image::own(child_environment(&self.settings.env_passthrough)).with_descriptors(self.descriptors)
+    }
+
+    /// Runs a daemon until it has drained. `open` has its doors, which are closed then; `manager` is who wants to be told how
+    /// it stands.
+    pub fn serve(&mut self, mut open: Open, mut manager: Option<Manager>) -> Result<Ended, Error> {
         let signals = self.signals.take().ok_or(Error::Spent)?;
-        let image = Image::own(child_environment(&self.settings.env_passthrough));
-        let mut options = Options::new(image, Some(signals))?;
+        let mut options = Options::new(self.image(), Some(signals))?;
         options.listeners = std::mem::take(&mut open.listeners);
         let store = match open.store.take() {
             Some((opened, saved)) => {
@@ -199,6 +211,7 @@ impl Supervisor {
             delivered: None,
             marks: Some(&mut open.marks),
             store: store.as_ref(),
+            manager: manager.as_mut(),
         };
         let ended = self.driver.run(&mut core, &mut around, options)?;
         if let Some(store) = store {
@@ -270,6 +283,8 @@ struct Surroundings<'a> {
     marks: Option<&'a mut Marks>,
     /// What outlives it; without one, the core keeps what it answers from.
     store: Option<&'a Store>,
+    /// Who wants to be told how a daemon stands.
+    manager: Option<&'a mut Manager>,
 }
 
 impl Surroundings<'_> {
@@ -293,6 +308,9 @@ impl Outside for Surroundings<'_> {
         if let (Event::ConnClosed { conn, .. }, Some(marks)) = (event, &mut self.marks) {
             marks.forget(*conn);
         }
+        if let Some(manager) = &mut self.manager {
+            manager.observed(event);
+        }
         self.record(now, |journal| journal.observe(now, event));
     }
 
@@ -309,6 +327,9 @@ impl Outside for Surroundings<'_> {
     }
 
     fn note(&mut self, now: Now, note: Note) {
+        if let Some(manager) = &mut self.manager {
+            manager.noted(&note);
+        }
         self.log.note(now.wall, note);
     }
 
@@ -324,14 +345,26 @@ impl Outside for Surroundings<'_> {
         self.delivered = Some((result.clone(), fault));
     }
 
-    fn looks(&self) -> bool {
-        self.tree.is_some()
+    fn looks(&self, now: Now, happened: bool) -> bool {
+        (self.tree.is_some() && happened)
+            || self.manager.as_ref().is_some_and(|manager| manager.looks(now, happened))
     }
 
     fn see(&mut self, snapshot: Snapshot) {
+        if let Some(manager) = &mut self.manager {
+            manager.see(&snapshot);
+        }
         if let Some(tree) = self.tree {
             tree.show(snapshot);
         }
+    }
+
+    fn turned(&mut self, now: Now) -> Option<Instant> {
+        let turned = self.manager.as_mut()?.turned(now);
+        if let Some(fault) = turned.fault {
+            self.log.say(now.wall, Level::Warn, "manager.untold", &[("error", fault.into())]);
+        }
+        turned.wanted
     }
 
     fn encode_spawn(&mut self, spawn: &Spawn) -> Result<Vec<u8>, String> {
@@ -363,7 +396,8 @@ fn beginning(clock: &Clock) -> Now {
     Now { mono: Instant::ZERO, wall: clock.now().wall }
 }
 
-/// What children begin with: the baseline of S3.3 and what the configuration passes on.
+/// What children begin with: the baseline of S3.3 and what the configuration passes on. What is between this process and its
+/// service manager is never passed on, the place of its credentials included.
 pub(crate) fn child_environment(passthrough: &[String]) -> Vec<(OsString, OsString)> {
     std::env::vars_os()
         .filter(|(name, _)| environment::is_baseline(name) || passes(name, passthrough))
@@ -371,6 +405,9 @@ pub(crate) fn child_environment(passthrough: &[String]) -> Vec<(OsString, OsStri
 }
 
 fn passes(name: &OsStr, patterns: &[String]) -> bool {
+    if service::is_own(name) || name == secrets::CREDENTIALS {
+        return false;
+    }
     let Some(name) = name.to_str().filter(|name| !name.starts_with("AGENTD_")) else { return false };
     patterns.iter().any(|pattern| match pattern.strip_suffix('*') {
         Some(prefix) => name.starts_with(prefix),
@@ -384,7 +421,8 @@ mod tests {
 
     #[test]
     fn only_what_is_named_passes_and_never_a_marker() {
-        let patterns = ["EDITOR".to_owned(), "LANG_PACK_*".to_owned(), "A*".to_owned()];
+        let patterns = ["EDITOR", "LANG_PACK_*", "A*", "NOTIFY_SOCKET", "LISTEN_*", "WATCHDOG_*", "CRED*"]
+            .map(str::to_owned);
         for (name, wanted) in [
             ("EDITOR", true),
             ("EDITOR2", false),
@@ -393,6 +431,12 @@ mod tests {
             ("AWS_REGION", true),
             ("AGENTD_SUBAGENT", false),
             ("AGENTD_INTELLIGENCE_TOKEN", false),
+            ("NOTIFY_SOCKET", false),
+            ("LISTEN_FDS", false),
+            ("LISTEN_FDNAMES", false),
+            ("LISTEN_ADDRESS", true),
+            ("WATCHDOG_USEC", false),
+            ("CREDENTIALS_DIRECTORY", false),
         ] {
             assert_eq!(passes(OsStr::new(name), &patterns), wanted, "{name}");
         }

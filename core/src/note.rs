@@ -106,6 +106,7 @@ pub mod names {
         ),
         ("journal.stopped", "the journal cannot be written any more; events from here on are not in it"),
         ("log.dropped", "log lines that were lost because nobody read them in time"),
+        ("manager.untold", "a service manager did not take what it was to be told; it is told again"),
         ("mcp.again", "a server ended over the first request, and is started once more"),
         ("mcp.call.duplicate", "a call's number was used twice; a bug"),
         (

@@ -179,6 +179,7 @@ Examples:
 
 The control socket is $RUNTIME_DIRECTORY/control.sock, else $XDG_RUNTIME_DIR/agentd/NAME.sock, else in the state directory,
 which is $STATE_DIRECTORY, else $XDG_STATE_HOME/agentd/NAME. NAME is agent.name, by default the stem of the file.
+A service manager (systemd) is told how it stands (NOTIFY_SOCKET, WATCHDOG_USEC), and its sockets are used (LISTEN_FDS).
 SIGTERM and SIGINT drain; a second one ends what is left. Exit codes: 0 drained, 1 it could not begin or go on,
 2 usage or configuration, 4 there is no key, 6 another daemon has its place or the store cannot be used.";
 

@@ -3,12 +3,20 @@
 use super::{ServeArgs, exit};
 use crate::config::{Flags, LogFormat};
 use crate::log::Format;
-use crate::serve::{self, OpenError};
+use crate::serve::{self, Manager, OpenError};
 use crate::supervise::Supervisor;
+use agentd_host::service;
 use std::io::{self, IsTerminal};
 
-/// Runs the daemon. It exits 0 after a drain, whatever asked for it.
+/// Runs the daemon, under a service manager or without one. It exits 0 after a drain, whatever asked for it.
 pub(super) fn serve(args: ServeArgs) -> u8 {
+    let handed = match service::take() {
+        Ok(handed) => handed,
+        Err(error) => {
+            eprintln!("agentd: {error}");
+            return exit::USAGE;
+        }
+    };
     let ServeArgs { config, journal, driver, log_level, log_format } = args;
     let flags = Flags { journal, log_level, log_format, ..Flags::default() };
     let mut loaded = match super::run::load(config.config, flags) {
@@ -25,7 +33,14 @@ pub(super) fn serve(args: ServeArgs) -> u8 {
         None if io::stderr().is_terminal() => Format::Text,
         None => Format::Json,
     };
-    let open = match serve::open(&loaded.config.agent, &loaded.settings) {
+    let manager = match Manager::of(&handed, loaded.config.drain_timeout) {
+        Ok(manager) => manager,
+        Err(error) => {
+            eprintln!("agentd: NOTIFY_SOCKET: {error}");
+            return exit::USAGE;
+        }
+    };
+    let open = match serve::open(&loaded.config.agent, &loaded.settings, handed.sockets) {
         Ok(open) => open,
         Err(error) => {
             eprintln!("agentd: {error}");
@@ -33,6 +48,7 @@ pub(super) fn serve(args: ServeArgs) -> u8 {
                 OpenError::Taken(_) | OpenError::Store(_) => exit::SERVER,
                 OpenError::System { .. }
                 | OpenError::InTheWay(_)
+                | OpenError::Passed(_)
                 | OpenError::Secret { .. }
                 | OpenError::Tls(_) => exit::FAILED,
             };
@@ -43,7 +59,7 @@ pub(super) fn serve(args: ServeArgs) -> u8 {
         Ok(supervisor) => supervisor,
         Err(error) => return super::answer::not_started(&error),
     };
-    let served = supervisor.serve(open);
+    let served = supervisor.serve(open, manager);
     let code = match &served {
         Ok(_) => exit::COMPLETED,
         Err(error) => return super::answer::failed(supervisor, error),

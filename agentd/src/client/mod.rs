@@ -150,18 +150,18 @@ impl Daemon {
     }
 
     fn call(&self, method: &str, params: Value) -> Result<(Value, UnixStream), ClientError> {
-        let stream = UnixStream::connect(&self.socket)
-            .map_err(|error| ClientError::NoDaemon { socket: self.socket.display().to_string(), error })?;
-        let token = crate::serve::read_token(&self.token_file).map_err(|error| self.no_token(error))?;
         let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
-        let head = format!(
-            "POST / HTTP/1.1\r\nHost: agentd\r\nA2A-Version: {VERSION}\r\nContent-Type: application/json\r\n\
-             Authorization: Bearer {token}\r\nContent-Length: {}\r\n\r\n",
-            body.len()
-        );
-        let Answer { status, body, stream } =
-            http::exchange(stream, &[head.as_bytes(), body.as_bytes()].concat())
-                .map_err(ClientError::Broken)?;
+        let (stream, token) = self.connect()?;
+        let mut answer = self.post(stream, &token, &body)?;
+        if answer.status == 401 {
+            // A service manager has started another daemon for this very call, which made a token of its own; what it refused
+            // it did not do.
+            let (stream, new) = self.connect()?;
+            if new != token {
+                answer = self.post(stream, &new, &body)?;
+            }
+        }
+        let Answer { status, body, stream } = answer;
         if matches!(status, 401 | 403) {
             let reason = String::from_utf8_lossy(&body).trim().to_owned();
             return Err(ClientError::NotPermitted { status, reason });
@@ -178,6 +178,39 @@ impl Daemon {
             Some(result) => Ok((result.clone(), stream)),
             None => Err(ClientError::Broken(format!("an answer that is none: {}", shown(&answer)))),
         }
+    }
+
+    /// A connection, and the token that goes with it. Where a service manager listens for a daemon that does not run yet, this
+    /// starts it: its token is there once it answers anything.
+    fn connect(&self) -> Result<(UnixStream, String), ClientError> {
+        let connected = UnixStream::connect(&self.socket);
+        let stream = connected.map_err(|error| self.no_daemon(error))?;
+        match crate::serve::read_token(&self.token_file) {
+            Ok(token) => Ok((stream, token)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let card = b"GET /.well-known/agent-card.json HTTP/1.1\r\nHost: agentd\r\n\r\n";
+                let started = http::exchange(stream, card);
+                let Answer { stream, .. } =
+                    started.map_err(|fault| self.no_daemon(io::Error::other(fault)))?;
+                let token = crate::serve::read_token(&self.token_file);
+                Ok((stream, token.map_err(|error| self.no_token(error))?))
+            }
+            Err(error) => Err(self.no_token(error)),
+        }
+    }
+
+    fn post(&self, stream: UnixStream, token: &str, body: &str) -> Result<Answer, ClientError> {
+        let head = format!(
+            "POST / HTTP/1.1\r\nHost: agentd\r\nA2A-Version: {VERSION}\r\nContent-Type: application/json\r\n\
+             Authorization: Bearer {token}\r\nContent-Length: {}\r\n\r\n",
+            body.len()
+        );
+        let request = [head.as_bytes(), body.as_bytes()].concat();
+        http::exchange(stream, &request).map_err(ClientError::Broken)
+    }
+
+    fn no_daemon(&self, error: io::Error) -> ClientError {
+        ClientError::NoDaemon { socket: self.socket.display().to_string(), error }
     }
 
     fn no_token(&self, error: io::Error) -> ClientError {

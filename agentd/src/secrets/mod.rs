@@ -20,7 +20,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// Where systemd says it has put a service's credentials.
-const CREDENTIALS: &str = "CREDENTIALS_DIRECTORY";
+pub(crate) const CREDENTIALS: &str = "CREDENTIALS_DIRECTORY";
 
 /// Where secrets are looked up.
 #[derive(Clone, Default, PartialEq, Eq)]

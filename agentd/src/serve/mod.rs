@@ -4,11 +4,16 @@
 //!
 //! With `store.kind: sqlite` what it knows outlives it: the store is opened before there is a socket.
 
+mod activation;
+mod doors;
+mod manager;
 mod marks;
+mod notify;
 pub(crate) mod place;
 mod sockets;
 mod token;
 
+pub use manager::Manager;
 pub(crate) use marks::Marks;
 pub(crate) use token::read as read_token;
 
@@ -18,9 +23,9 @@ use crate::secrets::{SecretError, Use};
 use crate::sessions;
 use crate::store::{Opened, Options as StoreOptions, StoreError};
 use agentd_core::config::{Config, Control, Principal, PrincipalRole};
-use agentd_core::event::Door;
 use agentd_core::store::Saved;
 use agentd_host::doors::Listener;
+use agentd_host::service::Passed;
 use place::{Places, Shared};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -36,7 +41,7 @@ pub struct Open {
     pub(crate) sessions: Option<PathBuf>,
     /// Where it can be reached, for the log.
     pub(crate) addresses: Vec<String>,
-    /// Sockets in the file system, which are removed at the end.
+    /// Its own sockets in the file system, which are removed at the end.
     sockets: Vec<PathBuf>,
     token: PathBuf,
     _locks: Vec<Lock>,
@@ -59,6 +64,9 @@ pub enum OpenError {
     /// Something else is in its place.
     #[error("{0}")]
     InTheWay(String),
+    /// A socket that a service manager has passed on cannot be used.
+    #[error("{0}")]
+    Passed(String),
     /// A secret that is gone since the configuration was read.
     #[error("the token of {principal}: {error}")]
     Secret {
@@ -84,11 +92,11 @@ pub(crate) fn as_daemon(loaded: &mut Loaded) {
     loaded.config.control = Some(Control { principals: [own].into_iter().chain(others).collect(), tls });
 }
 
-/// Opens the doors of a daemon of this name.
+/// Opens the doors of a daemon of this name, some of which a service manager may have opened already.
 ///
 /// # Errors
 /// Another daemon lives, or the system refuses; nothing is left open.
-pub fn open(name: &str, settings: &Settings) -> Result<Open, OpenError> {
+pub fn open(name: &str, settings: &Settings, passed: Vec<Passed>) -> Result<Open, OpenError> {
     let places = Places::of(name, settings.store.path.clone(), &|variable| std::env::var_os(variable))?;
     place::private_folder(&places.state, Shared::Mend)?;
     let mut locks = vec![lock(&places.state.join("control.lock"))?];
@@ -103,48 +111,18 @@ pub fn open(name: &str, settings: &Settings) -> Result<Open, OpenError> {
         }
         StoreKind::Memory | StoreKind::None => (None, None),
     };
-    let doors = &settings.doors;
-    let (mut listeners, mut addresses, mut sockets) = (Vec::new(), Vec::new(), Vec::new());
-    let tls = doors.tls.as_ref().map(|(cert, key)| sockets::tls(cert, key)).transpose()?;
-    for listen in &doors.listen {
-        let (door, socket, address, tls) = match listen {
-            Listen::Unix(path) => {
-                let shared = if path.is_some() { Shared::Refuse } else { Shared::Mend };
-                let path = path.as_ref().unwrap_or(&places.socket);
-                if let Some(folder) = path.parent() {
-                    place::private_folder(folder, shared)?;
-                }
-                locks.push(lock(&place::beside(path, "lock"))?);
-                let socket = sockets::unix(path)?;
-                sockets.push(path.clone());
-                (Door::Control, socket, format!("unix://{}", path.display()), None)
-            }
-            Listen::Plain(address) => {
-                let (socket, address) = sockets::tcp(*address)?;
-                (Door::Tcp, socket, format!("http://{address}"), None)
-            }
-            Listen::Tls(address) => {
-                let (socket, address) = sockets::tcp(*address)?;
-                (Door::Tcp, socket, format!("https://{address}"), tls.clone())
-            }
-        };
-        listeners.push(Listener { door, socket, tls });
-        addresses.push(address);
-    }
-    if let Some(address) = doors.metrics {
-        let (socket, address) = sockets::tcp(address)?;
-        listeners.push(Listener { door: Door::Metrics, socket, tls: None });
-        addresses.push(format!("http://{address}/metrics"));
-    }
+    let doors::Opened { listeners, addresses, own, locks: more } =
+        doors::open(&settings.doors, &places, passed)?;
+    locks.extend(more);
     let token = places.token();
     let mut tokens = vec![token::make(&token)?];
-    for caller in &doors.principals {
+    for caller in &settings.doors.principals {
         let value = settings.secrets.fill(&caller.token, Use::Header);
         let principal = || caller.principal.id.clone();
         tokens.push(value.map_err(|error| OpenError::Secret { principal: principal(), error })?);
     }
     let marks = Marks::new(tokens);
-    Ok(Open { listeners, marks, store, sessions, addresses, sockets, token, _locks: locks })
+    Ok(Open { listeners, marks, store, sessions, addresses, sockets: own, token, _locks: locks })
 }
 
 impl Open {

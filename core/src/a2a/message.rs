@@ -202,12 +202,14 @@ impl Paging {
 }
 
 /// The answer to an operator's command: a message with what a caller of the tool reads.
-pub fn operator_answer(message_id: &str, context_id: &str, op: &str, error: bool, value: &Value) -> Value {
-    let data = json!({ "agentd": { "op": op, "error": error, "value": value } });
-    json!({ "message": {
+pub fn operator_answer(message_id: &str, context_id: &str, op: &str, error: bool, value: Value) -> Value {
+    let mut answer = json!({ "message": {
         "messageId": message_id, "contextId": context_id, "role": "ROLE_AGENT",
-        "parts": [{ "data": data, "mediaType": "application/json" }],
-    } })
+        "parts": [{ "data": { "agentd": { "op": op, "error": error } }, "mediaType": "application/json" }],
+    } });
+    // Moved in: the macro would copy it, once for each level around it.
+    answer["message"]["parts"][0]["data"]["agentd"]["value"] = value;
+    answer
 }
 
 /// A name that may be absent; an empty one is absent too, as Protobuf has it.

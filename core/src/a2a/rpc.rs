@@ -2,6 +2,7 @@
 
 use crate::json;
 use crate::limits;
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 /// One call.
@@ -170,7 +171,14 @@ impl RpcError {
 
 /// The answer to a call.
 pub fn result(id: &Value, result: &Value) -> Vec<u8> {
-    json!({ "jsonrpc": "2.0", "id": id, "result": result }).to_string().into_bytes()
+    #[derive(Serialize)]
+    struct Answer<'a> {
+        id: &'a Value,
+        jsonrpc: &'static str,
+        result: &'a Value,
+    }
+    // Writing a value that was read or made here cannot fail.
+    serde_json::to_vec(&Answer { id, jsonrpc: "2.0", result }).unwrap_or_default()
 }
 
 /// The answer to a call that has no result.

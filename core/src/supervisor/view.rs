@@ -98,8 +98,17 @@ impl Core {
         }
     }
 
-    /// What a run is doing, for `subagent.status` and `subagent.list`.
+    /// What a run is doing, for `subagent.status` and `subagent.list`, with what the last turn of a warm one gave.
     pub(super) fn status_of(&self, node: NodeId) -> Value {
+        let mut value = self.doing_of(node);
+        if let Some(warm) = self.runs.get(&node).and_then(|run| run.warm.as_ref()) {
+            value["last_turn"] = warm.results().last().and_then(|(_, json)| json.parse().ok()).into();
+        }
+        value
+    }
+
+    /// The same without any result, which may be long: for a list of many.
+    pub(super) fn doing_of(&self, node: NodeId) -> Value {
         let Some(run) = self.runs.get(&node) else { return Value::Null };
         let now = self.now.mono;
         let mut value = json!({
@@ -127,7 +136,6 @@ impl Core {
         if let Some(warm) = &run.warm {
             value["turn"] = warm.in_hand().into();
             value["queued"] = warm.waiting().into();
-            value["last_turn"] = warm.results().last().and_then(|(_, json)| json.parse().ok()).into();
         }
         value
     }

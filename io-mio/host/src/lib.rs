@@ -14,11 +14,13 @@
 //! | [`tree`] | the processes below this one: walk, one kill pass, reap orphans |
 //! | [`nursery`] | children in the making, which a sweep leaves alone |
 //! | [`signals`] | the supervisor's own signals |
+//! | [`service`], [`descriptors`] | what a service manager hands over; how many descriptors may be open |
 //! | [`clock`] | time and chance |
 //! | [`marker`] | how a process of agentd knows what it is |
 #![deny(unsafe_code)]
 
 pub mod clock;
+pub mod descriptors;
 pub mod doors;
 pub mod ears;
 pub mod entry;
@@ -32,6 +34,7 @@ pub mod outside;
 pub mod pipes;
 pub mod process;
 pub mod reactor;
+pub mod service;
 pub mod signals;
 pub mod spawner;
 pub mod tree;

@@ -10,7 +10,7 @@ use agentd_core::note::Note;
 use agentd_core::record::ResultObject;
 use agentd_core::snapshot::Snapshot;
 use agentd_core::store::{Class, Write};
-use agentd_core::time::Now;
+use agentd_core::time::{Instant, Now};
 use agentd_core::wire::message;
 
 /// The rest of the program, as the reactor sees it.
@@ -39,13 +39,19 @@ pub trait Outside {
     /// known now, the final sums come with the loop's end.
     fn deliver(&mut self, prompt: u64, result: &ResultObject, fault: Option<message::FailKind>);
 
-    /// Whether anybody looks: only then is a [`Snapshot`] taken after a turn in which something happened.
-    fn looks(&self) -> bool {
+    /// Whether anybody looks: only then is a [`Snapshot`] taken after a turn, in which something `happened` or nothing did.
+    fn looks(&self, _now: Now, _happened: bool) -> bool {
         false
     }
 
     /// How things stand after a turn.
     fn see(&mut self, _snapshot: Snapshot) {}
+
+    /// A turn is over: the loop lives. Returns when the next turn is wanted at the latest, however quiet it is until then;
+    /// nothing is told to the core for it.
+    fn turned(&mut self, _now: Now) -> Option<Instant> {
+        None
+    }
 
     /// An operator's call has its answer.
     fn answer(&mut self, _call: u64, _error: bool, _value: Json) {}

@@ -2,7 +2,8 @@
 //!
 //! Owns the drivers' contract: the clock is read once a turn, events are told in the order learned, the actions
 //! of one are performed in order and all before the next, what an action answers at once is told in the next
-//! turn. Refuses policy: it knows no run and has no timer but the core's. Called by drivers.
+//! turn. Refuses policy: it knows no run and has no timer but the core's and that of what surrounds it. Called by
+//! drivers.
 
 use crate::clock::{Clock, seed};
 use crate::doors::{Doors, Listener};
@@ -195,16 +196,16 @@ impl<'a, M: Machine + ?Sized, O: Outside> Reactor<'a, M, O> {
         if due && let Some(ended) = self.tell(now, Event::Tick, ears) {
             return Ok(Next::End(ended));
         }
-        if (told || due)
-            && self.outside.looks()
+        if self.outside.looks(now, told || due)
             && let Some(snapshot) = self.machine.snapshot()
         {
             self.outside.see(snapshot);
         }
         let more_to_write = self.hands.flush(ears, &mut self.learned);
         let more_to_write = self.doors.flush(ears, &mut self.learned) || more_to_write;
+        let wanted = self.outside.turned(now);
         let at_once = more_to_read || more_to_write || self.mailed || !self.learned.is_empty();
-        Ok(Next::Wait(if at_once { Some(Duration::ZERO) } else { self.wait(now) }))
+        Ok(Next::Wait(if at_once { Some(Duration::ZERO) } else { self.wait(now, wanted) }))
     }
 
     /// Adds what was heard to what is learned, and says whether more can be read without waiting.
@@ -231,8 +232,10 @@ impl<'a, M: Machine + ?Sized, O: Outside> Reactor<'a, M, O> {
         self.machine.poll_timeout().is_some_and(|deadline| deadline.at <= now.mono)
     }
 
-    fn wait(&self, now: Now) -> Option<Duration> {
-        self.machine.poll_timeout().map(|deadline| whole_millis(deadline.at, now.mono))
+    /// Until the core's deadline or the turn that is `wanted`, whichever comes first.
+    fn wait(&self, now: Now, wanted: Option<Instant>) -> Option<Duration> {
+        let due = self.machine.poll_timeout().map(|deadline| deadline.at);
+        due.into_iter().chain(wanted).min().map(|at| whole_millis(at, now.mono))
     }
 
     /// Tells the core one event and performs all that it answers.

@@ -33,20 +33,29 @@ pub struct Image {
     program: PathBuf,
     args: Vec<OsString>,
     env: Vec<(OsString, OsString)>,
+    /// The soft limit of descriptors of each child; as inherited when absent.
+    descriptors: Option<u64>,
 }
 
 impl Image {
     /// The running binary itself, also when its file was replaced or deleted since, with exactly the variables
     /// `env` and the markers.
     pub fn own(env: Vec<(OsString, OsString)>) -> Image {
-        Image { program: "/proc/self/exe".into(), args: Vec::new(), env }
+        Image { program: "/proc/self/exe".into(), args: Vec::new(), env, descriptors: None }
     }
 
     /// Another program, for embedders and tests; `None` when `program` is a bare name: a search in `PATH`
     /// would make every spawn a fork of the whole supervisor.
     pub fn of(program: &Path, args: Vec<OsString>, env: Vec<(OsString, OsString)>) -> Option<Image> {
         let is_path = program.as_os_str().as_encoded_bytes().contains(&b'/');
-        is_path.then(|| Image { program: program.to_owned(), args, env })
+        is_path.then(|| Image { program: program.to_owned(), args, env, descriptors: None })
+    }
+
+    /// The same, with this soft limit of open descriptors: that of before the supervisor raised its own
+    /// ([`crate::descriptors::raise`]).
+    #[must_use]
+    pub fn with_descriptors(self, soft: Option<u64>) -> Image {
+        Image { descriptors: soft, ..self }
     }
 }
 
@@ -229,7 +238,10 @@ impl Making {
                 return Err(OsError::of("pidfd_open(2)", "the new child")(e).into());
             }
         };
-        if let Err(e) = walls::apply(pid, &order.walls) {
+        let walled = walls::apply(pid, &order.walls);
+        let walled = walled
+            .and_then(|()| self.image.descriptors.map_or(Ok(()), |soft| walls::lower_descriptors(pid, soft)));
+        if let Err(e) = walled {
             let _reaped = process.kill_and_reap();
             return Err(SpawnError { what: e.to_string(), transient: false });
         }

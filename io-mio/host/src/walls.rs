@@ -39,6 +39,15 @@ pub fn apply(pid: Pid, walls: &Walls) -> Result<(), WallError> {
     Ok(())
 }
 
+/// Gives `pid` back the soft limit of descriptors that its parent was started with: programs that call `select(2)` rely on
+/// it, and a child passes it on to its servers.
+///
+/// # Errors
+/// `prlimit(2)`.
+pub fn lower_descriptors(pid: Pid, soft: u64) -> Result<(), WallError> {
+    limit(pid, Resource::Nofile, "RLIMIT_NOFILE", soft, u64::MAX)
+}
+
 /// Sets soft and hard limit, neither above the hard limit that the child was born with: raising that needs a
 /// right, and the tighter wall is the one to keep.
 fn limit(pid: Pid, resource: Resource, name: &'static str, soft: u64, hard: u64) -> Result<(), WallError> {
@@ -93,6 +102,16 @@ mod tests {
         apply(pid, &Walls::default()).expect("the walls are set");
         assert_eq!(limits(pid, "Max data size"), limits(Pid::own(), "Max data size"));
         assert_eq!(limits(pid, "Max cpu time"), limits(Pid::own(), "Max cpu time"));
+        child.kill().and_then(|()| child.wait()).expect("cat ends");
+    }
+
+    #[test]
+    fn the_soft_limit_of_descriptors_is_given_back_and_the_hard_one_stays() {
+        let (mut child, pid) = cat();
+        let (own_soft, hard) = limits(Pid::own(), "Max open files");
+        lower_descriptors(pid, 77).expect("lowered");
+        assert_eq!(limits(pid, "Max open files"), ("77".to_owned(), hard.clone()));
+        assert_eq!(limits(Pid::own(), "Max open files"), (own_soft, hard));
         child.kill().and_then(|()| child.wait()).expect("cat ends");
     }
 

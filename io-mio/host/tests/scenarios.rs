@@ -1,7 +1,9 @@
-//! What the host does to whole processes: sweeps, orphans, PID 1, making children, inherited signals.
+//! What the host does to whole processes: sweeps, orphans, PID 1, making children, inherited signals, what a service manager hands over.
 
 #[path = "harness/mod.rs"]
 mod harness;
+#[path = "scenarios/service.rs"]
+mod service;
 #[path = "scenarios/signals.rs"]
 mod signals;
 #[path = "scenarios/spawner.rs"]
@@ -10,7 +12,7 @@ mod spawner;
 mod tree;
 
 fn main() -> std::process::ExitCode {
-    let scenarios = [tree::SCENARIOS, spawner::SCENARIOS, signals::SCENARIOS].concat();
-    let parts = [tree::PARTS, spawner::PARTS, signals::PARTS].concat();
+    let scenarios = [tree::SCENARIOS, spawner::SCENARIOS, signals::SCENARIOS, service::SCENARIOS].concat();
+    let parts = [tree::PARTS, spawner::PARTS, signals::PARTS, service::PARTS].concat();
     harness::main(&scenarios, &parts)
 }

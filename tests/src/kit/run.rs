@@ -3,6 +3,7 @@
 use super::log::Events;
 use super::processes::{self, Subtree, open};
 use super::{PATIENCE, alive};
+use command_fds::{CommandFdExt, FdMapping};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::ffi::OsString;
@@ -24,6 +25,8 @@ pub struct RunCommand {
     args: Vec<OsString>,
     env: Vec<(OsString, OsString)>,
     config: String,
+    /// Names and sockets that a service manager passes on.
+    passed: Vec<(String, OwnedFd)>,
 }
 
 impl RunCommand {
@@ -42,6 +45,7 @@ impl RunCommand {
             args,
             env: Vec::new(),
             config: "intelligence: {dialect: mock, endpoints: [playbook.yaml]}\n".to_owned(),
+            passed: Vec::new(),
         }
     }
 
@@ -76,6 +80,17 @@ impl RunCommand {
     pub fn wrapper<S: Into<OsString>>(mut self, words: impl IntoIterator<Item = S>) -> RunCommand {
         self.wrapper = words.into_iter().map(Into::into).collect();
         self
+    }
+
+    /// Passes a socket on as a service manager does, under a name: the next descriptor from 3 on.
+    pub fn pass(mut self, name: &str, socket: impl Into<OwnedFd>) -> RunCommand {
+        self.passed.push((name.to_owned(), socket.into()));
+        self
+    }
+
+    /// Watched as by a service manager, which wants a sign of life in every interval.
+    pub fn watchdog(self, interval: Duration) -> RunCommand {
+        self.env("WATCHDOG_USEC", interval.as_micros().to_string())
     }
 
     /// A path in its folder.
@@ -116,17 +131,26 @@ impl RunCommand {
         self.begin(&["serve"], None)
     }
 
-    fn begin(self, what: &[&str], prompt: Option<&str>) -> Running {
+    fn begin(mut self, what: &[&str], prompt: Option<&str>) -> Running {
         fs::write(self.path("agentd.yaml"), &self.config).expect("a file");
-        let mut words = self.wrapper.iter().cloned();
-        let mut command = match words.next() {
-            Some(first) => {
-                let mut command = Command::new(first);
-                command.args(words).arg(&self.program);
-                command
-            }
-            None => Command::new(&self.program),
+        let mut words = self.wrapper.iter().cloned().chain([self.program.clone().into()]);
+        let mut command = if self.passed.is_empty() {
+            Command::new(words.next().expect("the program"))
+        } else {
+            // Who is meant is told by its pid, which a shell has before it becomes the program.
+            let mut shell = Command::new("bash");
+            shell.args(["-c", "LISTEN_PID=$$ exec \"$0\" \"$@\""]);
+            shell
         };
+        command.args(words);
+        let names: Vec<String> = self.passed.iter().map(|(name, _)| name.clone()).collect();
+        if !names.is_empty() {
+            let env = [("LISTEN_FDS", names.len().to_string()), ("LISTEN_FDNAMES", names.join(":"))];
+            self.env.extend(env.map(|(name, value)| (name.into(), value.into())));
+            let fds = (3..).zip(std::mem::take(&mut self.passed));
+            let fds = fds.map(|(child_fd, (_, parent_fd))| FdMapping { parent_fd, child_fd });
+            command.fd_mappings(fds.collect()).expect("no number is there twice");
+        }
         command.args(what).args(["-c", "agentd.yaml"]).args(&self.args).args(prompt);
         command.current_dir(self.folder.path()).env_clear().envs(self.env.iter().map(|(k, v)| (k, v)));
         command.env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("HOME", self.folder.path());
@@ -274,6 +298,14 @@ impl Running {
         fs::read_dir(format!("/proc/{}/fd", self.pid)).map_or(0, Iterator::count)
     }
 
+    /// Has it go on for a while, for something that is measured over time.
+    ///
+    /// # Panics
+    /// When it ends meanwhile.
+    pub fn lives_for(&self, time: Duration) {
+        assert!(!processes::ended(&self.held, Instant::now() + time), "it has ended");
+    }
+
     /// Waits for its end, and that nothing is left of it.
     ///
     /// # Panics
@@ -329,6 +361,11 @@ impl Ended {
     /// Its exit code; a signal is 128 and its number.
     pub fn code(&self) -> i32 {
         self.status.code().unwrap_or_else(|| 128 + self.status.signal().unwrap_or(0))
+    }
+
+    /// Its folder, for one that is started there after it.
+    pub fn into_folder(self) -> TempDir {
+        self.folder
     }
 
     /// The answer as JSON.

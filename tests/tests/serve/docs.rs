@@ -3,8 +3,8 @@
 use crate::stage::{daemon, text};
 use std::path::Path;
 
-/// The blocks of a page that begin with this line.
-fn blocks(page: &str, language: &str) -> Vec<String> {
+/// The blocks of a page in this language.
+pub(crate) fn blocks(page: &str, language: &str) -> Vec<String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs").join(page);
     let page = std::fs::read_to_string(path).expect("the page");
     let fence = format!("```{language}\n");

@@ -1,9 +1,16 @@
 //! `agentd serve` and the commands of its operator, with real processes: from the first command to the drain.
 
+mod cancels;
 mod docs;
+mod drains;
+mod full;
 mod hostile;
+mod idle;
+mod listings;
 mod restart;
 mod stage;
 mod story;
+mod systemd;
 mod tcp;
 mod two;
+mod units;

@@ -26,6 +26,17 @@ fn a_second_daemon_is_refused_while_the_first_lives_stopped_or_not() {
     .expect("written");
     let other = first.agentd(&["serve", "-c", "other.yaml"]);
     assert!(told(&other).0 == 6 && told(&other).1.contains(&format!("pid {pid} since")), "{other:?}");
+    // Another socket and the same state directory, under another name.
+    fs::write(first.path("store.yaml"), format!(
+        "agent: {{name: third}}\nintelligence: {{dialect: mock, endpoints: [playbook.yaml]}}\nstore: {{path: \"{}\"}}\n\
+         a2a: {{listen: [\"unix://{}\"]}}\n",
+        first.state().display(),
+        first.path("third/control.sock").display()
+    ))
+    .expect("written");
+    let third = first.agentd(&["serve", "-c", "store.yaml"]);
+    assert!(told(&third).0 == 6 && told(&third).1.contains(&format!("pid {pid} since")), "{third:?}");
+    assert!(!first.path("third/control.sock").exists(), "it opened nothing");
     first.signal(Signal::CONT);
     assert!(first.agentd(&["ps"]).status.success(), "the first is as it was");
     first.agentd(&["drain"]);

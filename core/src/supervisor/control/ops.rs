@@ -34,14 +34,14 @@ impl Core {
                 Ok(value) => (false, value),
                 Err(refusal) => (true, json!({ "error": refusal })),
             };
-            let result = self.op_result(op, error, &value);
+            let result = self.op_result(op, error, value);
             return self.answer_call(conn, rpc, &result, out);
         }
         if !catalogue::is_operators(op) {
             let seen = json::preview(op, limits::PREVIEW_BYTES);
             let all: Vec<&str> = OWN.into_iter().chain(catalogue::OPERATORS).collect();
             let refusal = arguments(format!("op: unknown {seen}; accepted are {}", list(&all)));
-            let result = self.op_result(op, true, &json!({ "error": refusal }));
+            let result = self.op_result(op, true, json!({ "error": refusal }));
             return self.answer_call(conn, rpc, &result, out);
         }
         // That a kill's answer waits until the process is gone is the connection's wish and no argument of the tool.
@@ -102,7 +102,7 @@ impl Core {
         out: &mut Actions,
     ) {
         let value = value.parse().unwrap_or_default();
-        let result = self.op_result(op, error, &value);
+        let result = self.op_result(op, error, value);
         let response = Response::of(200, "application/json", a2a::result(rpc, &result));
         // What is answered at once is answered while the connection's requests are being gone through.
         let is_asking = self.surface.connections.get(&conn).is_some_and(|connection| connection.is_asking());
@@ -111,7 +111,7 @@ impl Core {
         }
     }
 
-    fn op_result(&mut self, op: &str, error: bool, value: &Value) -> Value {
+    fn op_result(&mut self, op: &str, error: bool, value: Value) -> Value {
         let id = crate::id::RunId::mint(self.now.wall, &mut self.rng).to_string();
         a2a::operator_answer(&id, &self.context(), op, error, value)
     }
@@ -140,7 +140,7 @@ impl Core {
             Some(_) => return Err(arguments("all: accepted is true or false".into())),
         };
         let nodes = self.runs.keys().filter(|node| all || self.busy.contains(node));
-        let runs: Vec<Value> = nodes.map(|node| self.row(*node)).collect();
+        let runs: Vec<Value> = nodes.map(|node| self.row(*node, self.doing_of(*node))).collect();
         let waiting = self.conversation.waiting.len();
         Ok(json!({ "runs": runs, "prompts_waiting": waiting, "draining": self.drain.is_some() }))
     }
@@ -149,7 +149,7 @@ impl Core {
     fn show(&self, args: &Map<String, Value>) -> Result<Value, Refusal> {
         accept_only(args, &["handle"])?;
         let node = self.named(args)?;
-        let mut row = self.row(node);
+        let mut row = self.row(node, self.status_of(node));
         if let Some(run) = self.runs.get(&node) {
             let object = serde_json::to_value(run.object()).unwrap_or_default();
             for key in ["result", "partial", "error", "evidence"] {
@@ -198,9 +198,8 @@ impl Core {
         }
     }
 
-    /// One line of `ps`: what `subagent.status` says, and what is a person's to know.
-    fn row(&self, node: NodeId) -> Value {
-        let mut row = self.status_of(node);
+    /// What a run is doing, and what is a person's to know besides.
+    fn row(&self, node: NodeId, mut row: Value) -> Value {
         let Some(run) = self.runs.get(&node) else { return row };
         let parent = run.parent.and_then(|parent| self.runs.get(&parent));
         row["role"] = json!(run.record.role);

@@ -358,6 +358,19 @@ fn commands_are_the_tools_and_a_kill_can_wait_until_the_process_is_gone() {
 }
 
 #[test]
+fn a_list_of_runs_has_no_results_and_a_run_that_is_shown_has_them() {
+    let mut desk = operator();
+    desk.commanded(1, "subagent.run", json!({ "instruction": "look", "mode": "warm" }));
+    desk.ready(NodeId(1));
+    desk.turn(NodeId(1), 1, &"seen ".repeat(1_000));
+    let ps = desk.commanded(1, "ps", json!({}));
+    assert_eq!((&ps["runs"][0]["turn"], &ps["runs"][0]["queued"]), (&Value::Null, &json!(0)));
+    assert!(!ps.to_string().contains("seen"), "{ps}");
+    let shown = desk.commanded(1, "show", json!({ "handle": "sub-1" }));
+    assert_eq!(shown["last_turn"]["result"].as_str().map(str::len), Some(5_000));
+}
+
+#[test]
 fn a_client_that_goes_away_takes_only_what_it_waited_for_synchronously() {
     let mut desk = operator();
     desk.bytes(1, &request(&token(0), &command("subagent.run", json!({ "instruction": "look" }))));
