@@ -1,9 +1,12 @@
-//! A daemon as its operator's commands see it: one call over the control socket, blocking.
+//! A daemon as its operator's commands see it: one call over the control socket, blocking, or several on a connection that
+//! is kept.
 //!
 //! Owns how a daemon is found (the same configuration, `--socket`), the token, and the words for what goes wrong: each says
 //! what to do. Refuses to guess: an answer that cannot be read is an error and never an empty success. Called by the command
-//! line.
+//! line and by `top`.
 
+pub(crate) mod event;
+pub(crate) mod forest;
 mod http;
 
 use crate::config::{self, Identity, Sources};
@@ -107,27 +110,41 @@ impl Daemon {
 
     /// One command of an operator: what a caller of the tool reads.
     pub(crate) fn op(&self, op: &str, args: Value) -> Result<Value, ClientError> {
-        self.op_on(op, args).map(|(value, _)| value)
+        self.op_on(self.connect()?, op, args)?.0
     }
 
     /// The same, and a wait until the daemon has closed the connection, which it does as it ends.
     pub(crate) fn op_to_the_end(&self, op: &str, args: Value) -> Result<Value, ClientError> {
-        let (value, stream) = self.op_on(op, args)?;
+        let (told, stream) = self.op_on(self.connect()?, op, args)?;
+        let value = told?;
         http::until_closed(stream);
         Ok(value)
     }
 
-    fn op_on(&self, op: &str, mut args: Value) -> Result<(Value, UnixStream), ClientError> {
+    /// A connection for one command after the other.
+    pub(crate) fn keep(&self) -> Kept<'_> {
+        Kept { daemon: self, stream: None }
+    }
+
+    /// What a command was told, and the connection, which a command that was turned down leaves as it was.
+    fn op_on(
+        &self,
+        stream: UnixStream,
+        op: &str,
+        mut args: Value,
+    ) -> Result<(Result<Value, ClientError>, UnixStream), ClientError> {
         args["op"] = op.into();
         let parts = json!([{ "data": { "agentd": args } }]);
-        let (result, stream) = self.call("SendMessage", json!({ "message": self.message(&parts)? }))?;
+        let params = json!({ "message": self.message(&parts)? });
+        let (result, stream) = self.call(stream, "SendMessage", params)?;
         let told = &result["message"]["parts"][0]["data"]["agentd"];
         let value = told["value"].clone();
         match told["error"].as_bool() {
-            Some(false) => Ok((value, stream)),
+            Some(false) => Ok((Ok(value), stream)),
             Some(true) => {
                 let word = |key: &str| value["error"][key].as_str().unwrap_or_default().to_owned();
-                Err(ClientError::Refused { gate: word("gate"), message: word("message"), hint: word("hint") })
+                let (gate, message, hint) = (word("gate"), word("message"), word("hint"));
+                Ok((Err(ClientError::Refused { gate, message, hint }), stream))
             }
             None => Err(ClientError::Broken(format!("an answer that is none: {}", shown(&result)))),
         }
@@ -135,8 +152,8 @@ impl Daemon {
 
     /// A turn of the conversation: its task, once it has ended.
     pub(crate) fn ask(&self, text: &str) -> Result<Value, ClientError> {
-        let message = self.message(&json!([{ "text": text }]))?;
-        let (result, _) = self.call("SendMessage", json!({ "message": message }))?;
+        let params = json!({ "message": self.message(&json!([{ "text": text }]))? });
+        let (result, _) = self.call(self.connect()?, "SendMessage", params)?;
         match result.get("task") {
             Some(task) => Ok(task.clone()),
             None => Err(ClientError::Broken(format!("an answer that is none: {}", shown(&result)))),
@@ -149,9 +166,17 @@ impl Daemon {
         Ok(json!({ "messageId": id, "role": "ROLE_USER", "parts": parts }))
     }
 
-    fn call(&self, method: &str, params: Value) -> Result<(Value, UnixStream), ClientError> {
-        let stream = UnixStream::connect(&self.socket)
-            .map_err(|error| ClientError::NoDaemon { socket: self.socket.display().to_string(), error })?;
+    fn connect(&self) -> Result<UnixStream, ClientError> {
+        UnixStream::connect(&self.socket)
+            .map_err(|error| ClientError::NoDaemon { socket: self.socket.display().to_string(), error })
+    }
+
+    fn call(
+        &self,
+        stream: UnixStream,
+        method: &str,
+        params: Value,
+    ) -> Result<(Value, UnixStream), ClientError> {
         let token = crate::serve::read_token(&self.token_file).map_err(|error| self.no_token(error))?;
         let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
         let head = format!(
@@ -185,9 +210,53 @@ impl Daemon {
         ClientError::NoToken { name: self.name.clone(), path, error }
     }
 
+    /// The name that its configuration gives it, or its socket.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Its socket, for messages.
     pub(crate) fn socket(&self) -> &Path {
         &self.socket
+    }
+}
+
+/// What a task gave: text as it is, data as JSON, and nothing where there is none.
+pub(crate) fn answer_of(task: &Value) -> Option<String> {
+    let part = &task["artifacts"][0]["parts"][0];
+    part["text"].as_str().map(str::to_owned).or_else(|| part.get("data").map(Value::to_string))
+}
+
+/// How a task ended, `completed`, and why where that is known.
+pub(crate) fn end_of(task: &Value) -> (String, &str) {
+    let state = task["status"]["state"].as_str().unwrap_or_default();
+    let why = task["status"]["message"]["parts"][0]["text"].as_str().unwrap_or_default();
+    (state.trim_start_matches("TASK_STATE_").to_lowercase(), why)
+}
+
+/// A connection to a daemon that is kept between commands. One that breaks is the end of that life of the daemon as far as its
+/// client knows: the next command begins a new one.
+#[derive(Debug)]
+pub(crate) struct Kept<'a> {
+    daemon: &'a Daemon,
+    stream: Option<UnixStream>,
+}
+
+impl Kept<'_> {
+    /// One command of an operator.
+    pub(crate) fn op(&mut self, op: &str, args: Value) -> Result<Value, ClientError> {
+        let stream = match self.stream.take() {
+            Some(stream) => stream,
+            None => self.daemon.connect()?,
+        };
+        let (told, stream) = self.daemon.op_on(stream, op, args)?;
+        self.stream = Some(stream);
+        told
+    }
+
+    /// Whether the next command goes over the connection of the one before.
+    pub(crate) fn is_open(&self) -> bool {
+        self.stream.is_some()
     }
 }
 
