@@ -1,6 +1,7 @@
 //! agentd as a library: what its one-line binaries call.
 #![forbid(unsafe_code)]
 
+mod cells;
 pub mod child;
 mod cli;
 mod client;
@@ -24,6 +25,7 @@ pub mod serve;
 mod sessions;
 pub mod store;
 pub mod supervise;
+mod top;
 pub mod tree;
 
 use std::process::ExitCode;

@@ -327,6 +327,16 @@ pub const KEPT_NOTES: usize = 4_096;
 /// Log events that one `logs` answers.
 pub const SHOWN_NOTES: usize = 1_000;
 
+/// Requests that wait for what is logged next, at all doors; one more is refused and can ask again without waiting. Half of
+/// the connections of one door, so that followers leave room for commands.
+pub const LOG_FOLLOWERS: usize = 32;
+
+/// How long such a request may ask to wait; longer is refused.
+pub const LOG_WAIT: Duration = Duration::from_secs(60);
+
+/// How long what is logged may be gathered before those who follow it are told, so that a burst goes in one answer.
+pub const LOG_GATHER: Duration = Duration::from_millis(20);
+
 /// Bytes of the end of a server's stderr that are kept for its error message.
 pub const STDERR_TAIL_BYTES: usize = 4 * 1024;
 

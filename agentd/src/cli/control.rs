@@ -1,8 +1,9 @@
 //! The commands of an operator: each one call of a daemon, printed for people or as JSON.
 
 use super::table::table;
-use super::{ControlArgs, HandleArgs, KillArgs, LogsArgs, SpawnArgs, TextArgs, WaitArgs, answer, exit};
-use crate::client::{ClientError, Daemon, Whereabouts};
+use super::{ControlArgs, DaemonArgs, HandleArgs, KillArgs, SpawnArgs, TextArgs, WaitArgs, answer, exit};
+use crate::client::forest::forest;
+use crate::client::{ClientError, Daemon, Whereabouts, answer_of, end_of};
 use agentd_host::Pid;
 use agentd_host::tree::{self, Identity};
 use serde_json::{Map, Value, json};
@@ -17,26 +18,31 @@ const LAST_PROCESSES: Duration = Duration::from_secs(10);
 /// How often is looked.
 const LOOK: Duration = Duration::from_millis(20);
 
-type Done = Result<u8, ClientError>;
+pub(super) type Done = Result<u8, ClientError>;
 
 /// Does what a command does with the daemon that is meant, and says what went wrong.
-fn with(control: ControlArgs, command: impl FnOnce(&Daemon, bool) -> Done) -> u8 {
-    let ControlArgs { config, socket, token_file, json } = control;
-    let found = Daemon::find(Whereabouts { config: config.config, socket, token_file });
-    match found.and_then(|daemon| command(&daemon, json)) {
-        Ok(code) => code,
-        Err(error) => {
-            eprintln!("agentd: {error}");
-            match error {
-                ClientError::Config(_) => exit::USAGE,
-                ClientError::NoDaemon { .. } | ClientError::NoToken { .. } => exit::SERVER,
-                ClientError::NotPermitted { .. } => exit::REFUSED,
-                ClientError::Refused { gate, .. } if gate == "arguments" => exit::USAGE,
-                ClientError::Refused { gate, .. } if gate == "handle" => exit::FAILED,
-                ClientError::Refused { .. } => exit::REFUSED,
-                ClientError::Broken(_) => exit::FAILED,
-            }
-        }
+pub(super) fn with(control: ControlArgs, command: impl FnOnce(&Daemon, bool) -> Done) -> u8 {
+    let ControlArgs { daemon, json } = control;
+    find(daemon).and_then(|daemon| command(&daemon, json)).unwrap_or_else(|error| failed(&error))
+}
+
+/// The daemon that is meant.
+pub(super) fn find(at: DaemonArgs) -> Result<Daemon, ClientError> {
+    let DaemonArgs { config, socket, token_file } = at;
+    Daemon::find(Whereabouts { config: config.config, socket, token_file })
+}
+
+/// Says what went wrong, and gives the exit code.
+pub(super) fn failed(error: &ClientError) -> u8 {
+    eprintln!("agentd: {error}");
+    match error {
+        ClientError::Config(_) => exit::USAGE,
+        ClientError::NoDaemon { .. } | ClientError::NoToken { .. } => exit::SERVER,
+        ClientError::NotPermitted { .. } => exit::REFUSED,
+        ClientError::Refused { gate, .. } if gate == "arguments" => exit::USAGE,
+        ClientError::Refused { gate, .. } if gate == "handle" => exit::FAILED,
+        ClientError::Refused { .. } => exit::REFUSED,
+        ClientError::Broken(_) => exit::FAILED,
     }
 }
 
@@ -79,47 +85,16 @@ pub(super) fn tree(control: ControlArgs, all: bool) -> u8 {
         if json {
             return print_json(&told);
         }
-        let runs = runs(&told);
-        let mut text = String::new();
-        let is_root = |run: &&Value| {
-            let parent = word(&run["parent"]);
-            parent.is_empty() || !runs.iter().any(|other| word(&other["handle"]) == parent)
-        };
-        // What the conversation delegated stands below its newest worker.
-        let worker = runs.iter().rev().find(|run| word(&run["role"]) == "worker");
-        let (below, above): (Vec<&Value>, Vec<&Value>) =
-            runs.iter().filter(is_root).partition(|run| worker.is_some() && of_conversation(run));
-        for run in above {
-            branch(&mut text, runs, run, 0);
-            if worker.is_some_and(|worker| worker["run_id"] == run["run_id"]) {
-                below.iter().for_each(|run| branch(&mut text, runs, run, 1));
-            }
-        }
+        let text: String = forest(runs(&told)).into_iter().map(|(depth, run)| branch(depth, run)).collect();
         print(&text)
     })
 }
 
-fn of_conversation(run: &Value) -> bool {
-    word(&run["role"]) != "worker" && run["delegated"] == true
-}
-
-fn branch(text: &mut String, runs: &[Value], run: &Value, depth: usize) {
+fn branch(depth: usize, run: &Value) -> String {
     let about = if run["waits"].is_null() { &run["error"] } else { &run["waits"] };
     let about = Some(word(about)).filter(|about| !about.is_empty()).map(|about| format!(" · {about}"));
-    text.push_str(&format!(
-        "{}{} {}{} · {}\n",
-        "  ".repeat(depth),
-        name(run),
-        word(&run["status"]),
-        about.unwrap_or_default(),
-        word(&run["title"])
-    ));
-    let handle = word(&run["handle"]);
-    if !handle.is_empty() && depth < 64 {
-        runs.iter()
-            .filter(|child| word(&child["parent"]) == handle)
-            .for_each(|child| branch(text, runs, child, depth + 1));
-    }
+    let (status, about) = (word(&run["status"]), about.unwrap_or_default());
+    format!("{}{} {status}{about} · {}\n", "  ".repeat(depth), name(run), word(&run["title"]))
 }
 
 /// `show`.
@@ -146,32 +121,6 @@ pub(super) fn show(args: HandleArgs) -> u8 {
     })
 }
 
-/// `logs`.
-pub(super) fn logs(args: LogsArgs) -> u8 {
-    let LogsArgs { handle, lines, control } = args;
-    with(control, |daemon, json| {
-        let mut asked = json!({ "handle": handle });
-        if let Some(lines) = lines {
-            asked["lines"] = lines.into();
-        }
-        let told = daemon.op("logs", asked)?;
-        let events = told["events"].as_array().cloned().unwrap_or_default();
-        let mut text = String::new();
-        for event in &events {
-            if json {
-                text.push_str(&format!("{event}\n"));
-                continue;
-            }
-            let fields = event["fields"].as_object().cloned().unwrap_or_default();
-            let fields: Vec<String> =
-                fields.iter().map(|(key, value)| format!("{key}={}", plain(value))).collect();
-            let level = word(&event["level"]);
-            text.push_str(&format!("{level:<5} {} {}\n", word(&event["event"]), fields.join(" ")));
-        }
-        print(&text)
-    })
-}
-
 /// `send`: a message for a warm run, or a turn of the conversation.
 pub(super) fn send(args: TextArgs) -> u8 {
     let TextArgs { handle, text, control } = args;
@@ -182,17 +131,14 @@ pub(super) fn send(args: TextArgs) -> u8 {
     }
     with(control, |daemon, json| {
         let task = daemon.ask(&text)?;
-        let state = word(&task["status"]["state"]);
-        let code = if state == "TASK_STATE_COMPLETED" { exit::COMPLETED } else { exit::FAILED };
+        let (state, why) = end_of(&task);
+        let code = if state == "completed" { exit::COMPLETED } else { exit::FAILED };
         if json {
             return Ok(answer::only(&format!("{task}\n"), code));
         }
-        let part = &task["artifacts"][0]["parts"][0];
-        let said =
-            part["text"].as_str().map(answer::harmless).or_else(|| part.get("data").map(Value::to_string));
+        let said = answer_of(&task).map(|said| answer::harmless(&said));
         if code != exit::COMPLETED {
-            let why = word(&task["status"]["message"]["parts"][0]["text"]);
-            eprintln!("agentd: {}: {why}", state.trim_start_matches("TASK_STATE_").to_lowercase());
+            eprintln!("agentd: {state}: {}", answer::harmless(why));
         }
         Ok(answer::only(&said.map_or_else(String::new, |said| format!("{said}\n")), code))
     })

@@ -9,6 +9,7 @@ mod demo;
 mod exit;
 mod export;
 mod headers;
+mod logs;
 mod mcp_probe;
 mod model_probe;
 mod replay;
@@ -18,6 +19,7 @@ mod serve_files;
 mod sessions;
 mod state;
 mod table;
+mod top;
 
 use crate::config::{self, LogFormat};
 use crate::driver::Driver;
@@ -48,7 +50,7 @@ Examples:
   agentd run \"Summarise the open tickets\"     with ./agentd.yaml
   agentd run --model NAME \"What is in here?\"  with a key in ANTHROPIC_API_KEY or OPENAI_API_KEY alone
   agentd run -c base.yaml -c my.yaml - < task.txt
-  agentd serve -c agentd.yaml                 a daemon; ps, send, kill, drain and others talk to it
+  agentd serve -c agentd.yaml                 a daemon; ps, top, send, kill, drain and others talk to it
   agentd check -c agentd.yaml                 all mistakes in a configuration at once
   agentd replay --explain sub-1 FILE          what happened to a run, from a journal
 
@@ -68,7 +70,7 @@ enum Command {
     /// All that is known of one run, its result included.
     Show(HandleArgs),
     /// What was logged of one run.
-    Logs(LogsArgs),
+    Logs(logs::LogsArgs),
     /// Send a warm run its next message; to `root`, ask the conversation and print its answer.
     Send(TextArgs),
     /// Tell a live run something at its next step.
@@ -87,6 +89,8 @@ enum Command {
     Retire(HandleArgs),
     /// Start a subagent.
     Spawn(SpawnArgs),
+    /// Watch a daemon's runs on the whole terminal, and act on them.
+    Top(top::TopArgs),
     /// End a daemon once its runs have ended, within lifecycle.drain_timeout, and wait for that.
     Drain(DrainArgs),
     /// Delegate a count over the files of a folder, with a scripted model: no key, no network.
@@ -175,6 +179,7 @@ Examples:
   agentd serve -c agentd.yaml &
   agentd send root \"What is in here?\"    ask it, and print its answer
   agentd ps                               what runs, and what it waits on
+  agentd top                              the same, live, with keys to act on it
   agentd drain                            let runs end, then end the daemon
 
 The control socket is $RUNTIME_DIRECTORY/control.sock, else $XDG_RUNTIME_DIR/agentd/NAME.sock, else in the state directory,
@@ -183,9 +188,9 @@ A service manager (systemd) is told how it stands (NOTIFY_SOCKET, WATCHDOG_USEC)
 SIGTERM and SIGINT drain; a second one ends what is left. Exit codes: 0 drained, 1 it could not begin or go on,
 2 usage or configuration, 4 there is no key, 6 another daemon has its place or the store cannot be used.";
 
-/// Which daemon a command is for, and how the answer is printed.
+/// Which daemon a command is for.
 #[derive(Debug, Args)]
-struct ControlArgs {
+struct DaemonArgs {
     #[command(flatten)]
     config: ConfigArgs,
     /// The daemon's control socket, where it is not the one that the configuration leads to.
@@ -194,6 +199,13 @@ struct ControlArgs {
     /// The file with the daemon's token, where it is not in the state directory that the configuration leads to.
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
+}
+
+/// Which daemon a command is for, and how the answer is printed.
+#[derive(Debug, Args)]
+struct ControlArgs {
+    #[command(flatten)]
+    daemon: DaemonArgs,
     /// Print JSON, with the names that records have.
     #[arg(long)]
     json: bool,
@@ -218,19 +230,6 @@ struct HandleArgs {
     /// A run, such as sub-7; for `show`, `root` is the conversation.
     #[arg(value_name = "HANDLE")]
     handle: String,
-    #[command(flatten)]
-    control: ControlArgs,
-}
-
-#[derive(Debug, Args)]
-#[command(after_help = CONTROL_CODES)]
-struct LogsArgs {
-    /// A run, such as sub-7, or `root` for the conversation.
-    #[arg(value_name = "HANDLE")]
-    handle: String,
-    /// The newest so many; by default all that are kept, at most 1000.
-    #[arg(long, value_name = "N")]
-    lines: Option<u64>,
     #[command(flatten)]
     control: ControlArgs,
 }
@@ -640,7 +639,7 @@ pub(crate) fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Ps(ListArgs { all, control }) => control::ps(control, all),
         Command::Tree(ListArgs { all, control }) => control::tree(control, all),
         Command::Show(args) => control::show(args),
-        Command::Logs(args) => control::logs(args),
+        Command::Logs(args) => logs::logs(args),
         Command::Send(args) => control::send(args),
         Command::Steer(args) => control::steer(args),
         Command::Finish(args) => control::order(args, "subagent.finish"),
@@ -650,6 +649,7 @@ pub(crate) fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Kill(args) => control::kill(args),
         Command::Retire(args) => control::order(args, "subagent.retire"),
         Command::Spawn(args) => control::spawn(args),
+        Command::Top(args) => top::top(args),
         Command::Drain(DrainArgs { no_wait, control }) => control::drain(control, no_wait),
         Command::Demo(args) => demo::demo(&args),
         Command::Check(args) => check::check(args),

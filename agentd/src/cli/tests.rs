@@ -50,6 +50,8 @@ fn what_can_be_asked() {
         &["tree"],
         &["show", "sub-1"],
         &["logs", "root", "--lines", "5"],
+        &["logs", "sub-1", "-f", "--json"],
+        &["top", "--all", "--socket", "x", "--token-file", "y"],
         &["send", "root", "hello"],
         &["steer", "sub-1", "hello"],
         &["wait", "sub-1", "sub-2", "--any", "--timeout", "5s"],
@@ -67,6 +69,8 @@ fn what_can_be_asked() {
         &["kill"],
         &["wait"],
         &["send", "sub-1"],
+        &["top", "--json"],
+        &["logs", "-f"],
     ] {
         let error = parse(wrong).expect_err("refused");
         assert_eq!(error.exit_code(), 2, "{wrong:?}");

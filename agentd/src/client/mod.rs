@@ -1,9 +1,12 @@
-//! A daemon as its operator's commands see it: one call over the control socket, blocking.
+//! A daemon as its operator's commands see it: one call over the control socket, blocking, or several on a connection that
+//! is kept.
 //!
 //! Owns how a daemon is found (the same configuration, `--socket`), the token, and the words for what goes wrong: each says
 //! what to do. Refuses to guess: an answer that cannot be read is an error and never an empty success. Called by the command
-//! line.
+//! line and by `top`.
 
+pub(crate) mod event;
+pub(crate) mod forest;
 mod http;
 
 use crate::config::{self, Identity, Sources};
@@ -22,6 +25,13 @@ pub(crate) struct Daemon {
     token_file: PathBuf,
     /// What it was found by, for messages.
     name: String,
+}
+
+/// A connection, and the token that goes with it.
+#[derive(Debug)]
+struct Link {
+    stream: UnixStream,
+    token: String,
 }
 
 /// Why a command did nothing, or nothing that is known of.
@@ -107,27 +117,41 @@ impl Daemon {
 
     /// One command of an operator: what a caller of the tool reads.
     pub(crate) fn op(&self, op: &str, args: Value) -> Result<Value, ClientError> {
-        self.op_on(op, args).map(|(value, _)| value)
+        self.op_on(self.connect()?, op, args)?.0
     }
 
     /// The same, and a wait until the daemon has closed the connection, which it does as it ends.
     pub(crate) fn op_to_the_end(&self, op: &str, args: Value) -> Result<Value, ClientError> {
-        let (value, stream) = self.op_on(op, args)?;
-        http::until_closed(stream);
+        let (told, link) = self.op_on(self.connect()?, op, args)?;
+        let value = told?;
+        http::until_closed(link.stream);
         Ok(value)
     }
 
-    fn op_on(&self, op: &str, mut args: Value) -> Result<(Value, UnixStream), ClientError> {
+    /// A connection for one command after the other.
+    pub(crate) fn keep(&self) -> Kept<'_> {
+        Kept { daemon: self, link: None }
+    }
+
+    /// What a command was told, and the connection, which a command that was turned down leaves as it was.
+    fn op_on(
+        &self,
+        link: Link,
+        op: &str,
+        mut args: Value,
+    ) -> Result<(Result<Value, ClientError>, Link), ClientError> {
         args["op"] = op.into();
         let parts = json!([{ "data": { "agentd": args } }]);
-        let (result, stream) = self.call("SendMessage", json!({ "message": self.message(&parts)? }))?;
+        let params = json!({ "message": self.message(&parts)? });
+        let (result, link) = self.call(link, "SendMessage", params)?;
         let told = &result["message"]["parts"][0]["data"]["agentd"];
         let value = told["value"].clone();
         match told["error"].as_bool() {
-            Some(false) => Ok((value, stream)),
+            Some(false) => Ok((Ok(value), link)),
             Some(true) => {
                 let word = |key: &str| value["error"][key].as_str().unwrap_or_default().to_owned();
-                Err(ClientError::Refused { gate: word("gate"), message: word("message"), hint: word("hint") })
+                let (gate, message, hint) = (word("gate"), word("message"), word("hint"));
+                Ok((Err(ClientError::Refused { gate, message, hint }), link))
             }
             None => Err(ClientError::Broken(format!("an answer that is none: {}", shown(&result)))),
         }
@@ -135,8 +159,8 @@ impl Daemon {
 
     /// A turn of the conversation: its task, once it has ended.
     pub(crate) fn ask(&self, text: &str) -> Result<Value, ClientError> {
-        let message = self.message(&json!([{ "text": text }]))?;
-        let (result, _) = self.call("SendMessage", json!({ "message": message }))?;
+        let params = json!({ "message": self.message(&json!([{ "text": text }]))? });
+        let (result, _) = self.call(self.connect()?, "SendMessage", params)?;
         match result.get("task") {
             Some(task) => Ok(task.clone()),
             None => Err(ClientError::Broken(format!("an answer that is none: {}", shown(&result)))),
@@ -149,16 +173,17 @@ impl Daemon {
         Ok(json!({ "messageId": id, "role": "ROLE_USER", "parts": parts }))
     }
 
-    fn call(&self, method: &str, params: Value) -> Result<(Value, UnixStream), ClientError> {
+    fn call(&self, link: Link, method: &str, params: Value) -> Result<(Value, Link), ClientError> {
         let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
-        let (stream, token) = self.connect()?;
-        let mut answer = self.post(stream, &token, &body)?;
+        let mut token = link.token;
+        let mut answer = self.post(link.stream, &token, &body)?;
         if answer.status == 401 {
             // A service manager has started another daemon for this very call, which made a token of its own; what it refused
             // it did not do.
-            let (stream, new) = self.connect()?;
-            if new != token {
-                answer = self.post(stream, &new, &body)?;
+            let new = self.connect()?;
+            if new.token != token {
+                token = new.token;
+                answer = self.post(new.stream, &token, &body)?;
             }
         }
         let Answer { status, body, stream } = answer;
@@ -175,25 +200,26 @@ impl Daemon {
             return Err(ClientError::Refused { gate: "call".into(), message, hint: String::new() });
         }
         match answer.get("result") {
-            Some(result) => Ok((result.clone(), stream)),
+            Some(result) => Ok((result.clone(), Link { stream, token })),
             None => Err(ClientError::Broken(format!("an answer that is none: {}", shown(&answer)))),
         }
     }
 
     /// A connection, and the token that goes with it. Where a service manager listens for a daemon that does not run yet, this
     /// starts it: its token is there once it answers anything.
-    fn connect(&self) -> Result<(UnixStream, String), ClientError> {
+    fn connect(&self) -> Result<Link, ClientError> {
         let connected = UnixStream::connect(&self.socket);
         let stream = connected.map_err(|error| self.no_daemon(error))?;
         match crate::serve::read_token(&self.token_file) {
-            Ok(token) => Ok((stream, token)),
+            Ok(token) => Ok(Link { stream, token }),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let card = b"GET /.well-known/agent-card.json HTTP/1.1\r\nHost: agentd\r\n\r\n";
                 let started = http::exchange(stream, card);
                 let Answer { stream, .. } =
                     started.map_err(|fault| self.no_daemon(io::Error::other(fault)))?;
-                let token = crate::serve::read_token(&self.token_file);
-                Ok((stream, token.map_err(|error| self.no_token(error))?))
+                let token =
+                    crate::serve::read_token(&self.token_file).map_err(|error| self.no_token(error))?;
+                Ok(Link { stream, token })
             }
             Err(error) => Err(self.no_token(error)),
         }
@@ -218,9 +244,53 @@ impl Daemon {
         ClientError::NoToken { name: self.name.clone(), path, error }
     }
 
+    /// The name that its configuration gives it, or its socket.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Its socket, for messages.
     pub(crate) fn socket(&self) -> &Path {
         &self.socket
+    }
+}
+
+/// What a task gave: text as it is, data as JSON, and nothing where there is none.
+pub(crate) fn answer_of(task: &Value) -> Option<String> {
+    let part = &task["artifacts"][0]["parts"][0];
+    part["text"].as_str().map(str::to_owned).or_else(|| part.get("data").map(Value::to_string))
+}
+
+/// How a task ended, `completed`, and why where that is known.
+pub(crate) fn end_of(task: &Value) -> (String, &str) {
+    let state = task["status"]["state"].as_str().unwrap_or_default();
+    let why = task["status"]["message"]["parts"][0]["text"].as_str().unwrap_or_default();
+    (state.trim_start_matches("TASK_STATE_").to_lowercase(), why)
+}
+
+/// A connection to a daemon that is kept between commands. One that breaks is the end of that life of the daemon as far as its
+/// client knows: the next command begins a new one.
+#[derive(Debug)]
+pub(crate) struct Kept<'a> {
+    daemon: &'a Daemon,
+    link: Option<Link>,
+}
+
+impl Kept<'_> {
+    /// One command of an operator.
+    pub(crate) fn op(&mut self, op: &str, args: Value) -> Result<Value, ClientError> {
+        let link = match self.link.take() {
+            Some(link) => link,
+            None => self.daemon.connect()?,
+        };
+        let (told, link) = self.daemon.op_on(link, op, args)?;
+        self.link = Some(link);
+        told
+    }
+
+    /// Whether the next command goes over the connection of the one before.
+    pub(crate) fn is_open(&self) -> bool {
+        self.link.is_some()
     }
 }
 

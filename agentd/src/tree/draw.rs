@@ -1,13 +1,12 @@
 //! The live tree as lines of text: one a run, below its parent, cut to the terminal's size. Pure, so that what a person
 //! sees is tested without a terminal.
 
-use agentd_core::preview::misleads;
-use agentd_core::record::Tokens;
+use crate::cells::{amount, cost, fit, plain};
 use agentd_core::snapshot::{Age, RunView, Snapshot, Waits};
 use agentd_core::time::{Instant, Wall};
 use anstyle::{AnsiColor, Style};
 use std::collections::BTreeMap;
-use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+use unicode_width::UnicodeWidthStr;
 
 /// Columns of a run's name, its indent included.
 const NAME: usize = 14;
@@ -58,7 +57,7 @@ fn headline(snapshot: &Snapshot, now: Instant, canvas: Canvas) -> String {
     }
     parts.push(format!("{} tokens", amount(snapshot.total.input.saturating_add(snapshot.total.output))));
     if snapshot.total.usd.nanos() > 0 {
-        parts.push(cost(&snapshot.total));
+        parts.push(cost(snapshot.total.usd, snapshot.total.unpriced));
     }
     parts.push(Age(now.since(Instant::ZERO)).to_string());
     if snapshot.draining {
@@ -77,7 +76,7 @@ fn line(depth: usize, run: &RunView, now: Instant, priced: bool, canvas: Canvas)
     let before = fit(&format!("{indent}{name}"), NAME);
     let mut after = format!("{step:>STEP$} {tokens:>TOKENS$}");
     if priced {
-        after.push_str(&format!(" {:>COST$}", cost(&run.own)));
+        after.push_str(&format!(" {:>COST$}", cost(run.own.usd, run.own.unpriced)));
     }
     let used = NAME + 1 + WAITS + 1 + after.width() + 1;
     if used > canvas.columns {
@@ -125,58 +124,6 @@ fn ordered(snapshot: &Snapshot) -> Vec<(usize, &RunView)> {
 fn clock(wall: Wall) -> String {
     let text = wall.to_string();
     text.get(11..16).map_or_else(|| text.clone(), |time| format!("{time}Z"))
-}
-
-/// A count in three digits or so: `950`, `1.2k`, `34k`, `5.6M`.
-fn amount(n: u64) -> String {
-    let scaled = |unit: u64, name: &str| {
-        let tenths = n / (unit / 10);
-        if tenths < 100 {
-            format!("{}.{}{name}", tenths / 10, tenths % 10)
-        } else {
-            format!("{}{name}", n / unit)
-        }
-    };
-    match n {
-        0..1_000 => n.to_string(),
-        1_000..1_000_000 => scaled(1_000, "k"),
-        1_000_000..1_000_000_000 => scaled(1_000_000, "M"),
-        _ => scaled(1_000_000_000, "G"),
-    }
-}
-
-/// What was paid, `+` where a part has no price.
-fn cost(tokens: &Tokens) -> String {
-    let more = if tokens.unpriced { "+" } else { "" };
-    format!("${:.3}{more}", tokens.usd.dollars())
-}
-
-/// Without anything a terminal would act on.
-fn plain(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control() && !misleads(*c)).collect()
-}
-
-/// Exactly this many columns: filled with blanks, or cut and marked.
-fn fit(text: &str, columns: usize) -> String {
-    let width = text.width();
-    if width <= columns {
-        return format!("{text}{}", " ".repeat(columns - width));
-    }
-    let mut kept = String::new();
-    let mut used = 0;
-    for c in text.chars() {
-        let wide = c.width().unwrap_or(0);
-        if used + wide + 1 > columns {
-            break;
-        }
-        kept.push(c);
-        used += wide;
-    }
-    if columns > 0 {
-        kept.push('…');
-        used += 1;
-    }
-    format!("{kept}{}", " ".repeat(columns - used))
 }
 
 fn styled(text: &str, style: Style, canvas: Canvas) -> String {

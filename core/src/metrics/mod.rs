@@ -5,6 +5,7 @@
 //! counted under `other`. Refuses to know a run. Called by `supervisor`.
 
 use crate::limits;
+use crate::money::Usd;
 use crate::time::Duration;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -62,6 +63,17 @@ struct Histogram {
 
 /// Upper bounds of buckets, in milliseconds.
 const BOUNDS_MS: [u64; 12] = [1, 2, 5, 10, 25, 50, 100, 250, 500, 1_000, 5_000, 30_000];
+
+/// What all model calls used, in tokens and as far as their models have a price.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Used {
+    /// Tokens in.
+    pub input: u64,
+    /// Tokens out.
+    pub output: u64,
+    /// What they cost.
+    pub usd: Usd,
+}
 
 /// A value as of now.
 #[derive(Debug, Clone, PartialEq)]
@@ -144,6 +156,15 @@ impl Metrics {
         }
         let value = series.entry(labels).or_default();
         *value = value.saturating_add(by);
+    }
+
+    /// Tokens in and out and nanodollars of all model calls.
+    pub fn used(&self) -> Used {
+        let direction = |name: &str| {
+            let series = self.counters.get(&Counter::Tokens);
+            series.and_then(|series| series.get([name.to_owned()].as_slice())).copied().unwrap_or(0)
+        };
+        Used { input: direction("input"), output: direction("output"), usd: Usd::from_nanos(self.cost) }
     }
 
     /// Adds what a model call cost, in nanodollars.

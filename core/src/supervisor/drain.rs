@@ -166,6 +166,7 @@ impl Core {
         debug_assert!(!matches!(self.conversation.phase, Phase::Turn(_)), "a turn without its answer");
         debug_assert!(self.runs.values().all(|r| matches!(r.process, Process::Gone)));
         debug_assert!(self.operator.is_empty(), "every run is over, so nothing is waited for");
+        self.end_logs(out);
         self.exited = true;
         out.push(Action::Exit {
             interrupted: self.drain.and_then(|d| d.signal),

@@ -277,7 +277,7 @@ impl Core {
         }
     }
 
-    /// Begins what may begin now, sets the timers of what this event changed and looks whether the daemon is done.
+    /// Begins what may begin now and sets the timers of what this event changed.
     fn settle(&mut self, out: &mut Actions) {
         self.tell_unwaited(out);
         self.promote(out);
@@ -299,6 +299,7 @@ impl Core {
             let letters: Vec<u64> = run.warm.iter().flat_map(Warm::letters).collect();
             self.keep_no_longer(run.record.run_id, letters);
             self.ledger.close(run.record.node, self.now.wall);
+            self.forget_log(run.record.node);
             if let Some(handle) = run.record.handle {
                 self.by_handle.remove(&handle);
             }
@@ -311,8 +312,6 @@ impl Core {
             self.orphans_at.get_or_insert(at);
         }
         self.save_marked(out);
-        self.set_connection_timer();
-        self.exit_if_done(out);
         debug_assert_eq!(
             self.admission.permits_out() as usize,
             self.runs.values().filter(|r| r.permit.is_some()).count(),
@@ -334,6 +333,9 @@ impl Machine for Core {
         self.route(event, out);
         self.settle(out);
         self.keep_notes(&out[before..]);
+        self.hurry_followers();
+        self.set_connection_timer();
+        self.exit_if_done(out);
     }
 
     fn poll_timeout(&self) -> Option<Deadline> {

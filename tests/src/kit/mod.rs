@@ -9,12 +9,14 @@ mod outside;
 mod playbook;
 mod processes;
 mod run;
+mod terminal;
 
 pub use log::Events;
 pub use outside::Nothing;
 pub use playbook::{Rule, call, call_as, playbook};
 pub use processes::{Process, State, Subtree, alive};
 pub use run::{Ended, RunCommand, Running};
+pub use terminal::OnTerminal;
 
 use std::time::Duration;
 

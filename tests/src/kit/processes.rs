@@ -124,7 +124,7 @@ fn everything() -> Vec<Process> {
 }
 
 /// One process, by `/proc/<pid>/stat`: `pid (name) state parent …`, and the name may hold anything.
-fn look(pid: i32) -> Option<Process> {
+pub(super) fn look(pid: i32) -> Option<Process> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (head, rest) = stat.rsplit_once(") ")?;
     let name = head.split_once(" (")?.1.to_owned();

@@ -3,6 +3,7 @@
 mod cancels;
 mod docs;
 mod drains;
+mod follow;
 mod full;
 mod hostile;
 mod idle;
@@ -12,5 +13,6 @@ mod stage;
 mod story;
 mod systemd;
 mod tcp;
+mod top;
 mod two;
 mod units;

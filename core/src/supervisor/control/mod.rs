@@ -6,19 +6,21 @@
 //! | `calls` | A2A's methods |
 //! | `tasks` | a message as a task: one turn, told to whoever follows it |
 //! | `ops` | operators' commands |
+//! | `logs` | what was logged of each run, and who follows it |
 //! | `metering` | what is counted, and its text |
 //!
 //! A request has one answer, in the order its connection sent it; a client that goes away waits for nothing any more. What
 //! it began goes on, but for a run that it waited for synchronously (S6.7).
 
 mod calls;
+mod logs;
 mod metering;
 mod ops;
 mod routes;
 mod tasks;
 
 use super::{Core, daemon_note};
-use crate::action::{Action, Actions};
+use crate::action::Actions;
 use crate::bytes::Json;
 use crate::event::{Door, Peer};
 use crate::http::Response;
@@ -26,12 +28,13 @@ use crate::id::{ConnId, NodeId, RunId};
 use crate::limits;
 use crate::machine::Deadline;
 use crate::metrics::{Counter, Metrics};
-use crate::note::{Level, Note};
+use crate::note::Level;
 use crate::session::{Connection, access};
 use crate::time::Instant;
+use logs::{Following, Logs};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use tasks::Tasks;
 
 /// The numbers of calls that connections make as operators; those below are an embedding program's.
@@ -47,8 +50,7 @@ pub(super) struct Surface {
     calls: BTreeMap<u64, ConnId>,
     last_call: u64,
     tasks: Tasks,
-    /// Log events that are kept, oldest first.
-    notes: VecDeque<Note>,
+    logs: Logs,
     pub(super) metrics: Metrics,
     /// When the first of the connections' clocks wants a tick.
     due: Option<Instant>,
@@ -67,6 +69,8 @@ enum Wait {
     Cancel { task: RunId, rpc: Value },
     /// Everything of a task, as it happens.
     Stream { task: RunId, rpc: Value },
+    /// What is logged next of a run.
+    Log { following: Following, rpc: Value },
 }
 
 impl Core {
@@ -169,7 +173,8 @@ impl Core {
                 self.surface.calls.remove(&call);
                 self.operator_hung_up(call, out);
             }
-            Some(Wait::Gone { .. } | Wait::Task { .. } | Wait::Cancel { .. } | Wait::Stream { .. })
+            Some(Wait::Gone { .. } | Wait::Task { .. } | Wait::Cancel { .. })
+            | Some(Wait::Stream { .. } | Wait::Log { .. })
             | None => {}
         }
     }
@@ -195,6 +200,7 @@ impl Core {
     pub(super) fn tick_connections(&mut self, out: &mut Actions) {
         let (now, lasting) = (self.now.mono, self.drain.is_some());
         if self.surface.due.is_some_and(|at| at <= now) {
+            self.tell_followers(out);
             self.surface.connections.values_mut().for_each(|connection| connection.tick(now, lasting, out));
             let begun: Vec<ConnId> = self.surface.connections.keys().copied().collect();
             begun.into_iter().for_each(|conn| self.serve_connection(conn, out));
@@ -203,31 +209,16 @@ impl Core {
 
     /// Looks anew when connections want a tick. Called after every event that could have changed that.
     pub(super) fn set_connection_timer(&mut self) {
+        let followers = self.followers_due();
         // While it drains, whoever waits for the daemon's end waits on an idle connection.
         let lasting = self.drain.is_some();
-        self.surface.due = self.surface.connections.values().filter_map(|one| one.wants(lasting)).min();
+        let clocks = self.surface.connections.values().filter_map(|one| one.wants(lasting));
+        self.surface.due = clocks.chain(followers).min();
     }
 
     /// When the clocks of connections want a tick.
     pub(super) fn connections_due(&self) -> Option<Deadline> {
         self.surface.due.map(|at| Deadline { at, why: "a connection" })
-    }
-
-    /// Keeps what was logged, for `logs`.
-    pub(super) fn keep_notes(&mut self, out: &[Action]) {
-        if self.config.control.is_none() {
-            return;
-        }
-        for action in out {
-            let Action::Note(note) = action else { continue };
-            if note.level > Level::Info {
-                continue;
-            }
-            if self.surface.notes.len() >= limits::KEPT_NOTES {
-                self.surface.notes.pop_front();
-            }
-            self.surface.notes.push_back(note.clone());
-        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Operators' commands: the supervisor's own tools as a model has them, and what only a person wants to know or do.
 //!
-//! `ps {all}`, `show {handle}`, `logs {handle, lines}` and `drain {}` are here alone; every other name is a tool's and is
+//! `ps {all}`, `show {handle}`, `logs {handle, lines, after, wait}` and `drain {}` are here alone; every other name is a tool's and is
 //! called as an embedding program calls it.
 
 use super::super::tools::{accept_only, arguments, handle_arg, list};
@@ -14,7 +14,6 @@ use crate::http::Response;
 use crate::id::{ConnId, NodeId};
 use crate::json;
 use crate::limits;
-use crate::note::Note;
 use crate::run::process::Process;
 use crate::wire::message::Role;
 use serde_json::{Map, Value, json};
@@ -23,15 +22,16 @@ use serde_json::{Map, Value, json};
 const OWN: [&str; 4] = ["ps", "show", "logs", "drain"];
 
 /// The name that stands for the conversation where a handle is asked for.
-const ROOT: &str = "root";
+pub(super) const ROOT: &str = "root";
 
 impl Core {
     /// One command of a connection.
     pub(super) fn op(&mut self, conn: ConnId, rpc: &Value, op: &str, args: &Json, out: &mut Actions) {
         if OWN.contains(&op) {
-            let done = self.own_op(op, args, out);
+            let done = self.own_op(conn, rpc, op, args, out);
             let (error, value) = match done {
-                Ok(value) => (false, value),
+                Ok(Some(value)) => (false, value),
+                Ok(None) => return,
                 Err(refusal) => (true, json!({ "error": refusal })),
             };
             let result = self.op_result(op, error, value);
@@ -111,22 +111,30 @@ impl Core {
         }
     }
 
-    fn op_result(&mut self, op: &str, error: bool, value: Value) -> Value {
+    pub(super) fn op_result(&mut self, op: &str, error: bool, value: Value) -> Value {
         let id = crate::id::RunId::mint(self.now.wall, &mut self.rng).to_string();
         a2a::operator_answer(&id, &self.context(), op, error, value)
     }
 
-    fn own_op(&mut self, op: &str, args: &Json, out: &mut Actions) -> Result<Value, Refusal> {
+    /// The value of a command that is no tool; `None` when it comes later.
+    fn own_op(
+        &mut self,
+        conn: ConnId,
+        rpc: &Value,
+        op: &str,
+        args: &Json,
+        out: &mut Actions,
+    ) -> Result<Option<Value>, Refusal> {
         let args = json::object(&args.0, limits::ARGUMENT_BYTES, limits::ARGUMENT_DEPTH)
             .map_err(|problem| arguments(problem.to_string()))?;
         match op {
-            "ps" => self.ps(&args),
-            "show" => self.show(&args),
-            "logs" => self.logs(&args),
+            "ps" => self.ps(&args).map(Some),
+            "show" => self.show(&args).map(Some),
+            "logs" => self.logs(conn, rpc, &args),
             _ => {
                 accept_only(&args, &[])?;
                 self.drain_asked(out);
-                Ok(json!({ "draining": true, "live": self.busy.len() }))
+                Ok(Some(json!({ "draining": true, "live": self.busy.len() })))
             }
         }
     }
@@ -142,7 +150,15 @@ impl Core {
         let nodes = self.runs.keys().filter(|node| all || self.busy.contains(node));
         let runs: Vec<Value> = nodes.map(|node| self.row(*node, self.doing_of(*node))).collect();
         let waiting = self.conversation.waiting.len();
-        Ok(json!({ "runs": runs, "prompts_waiting": waiting, "draining": self.drain.is_some() }))
+        let used = self.surface.metrics.used();
+        let held = self.busy_with(|run| matches!(run.process, Process::Held { .. })).len();
+        Ok(json!({
+            "runs": runs,
+            "held": held,
+            "prompts_waiting": waiting,
+            "draining": self.drain.is_some(),
+            "used": used,
+        }))
     }
 
     /// One run, with what it gave.
@@ -161,31 +177,8 @@ impl Core {
         Ok(row)
     }
 
-    /// What was logged of one run, oldest first.
-    fn logs(&self, args: &Map<String, Value>) -> Result<Value, Refusal> {
-        accept_only(args, &["handle", "lines"])?;
-        let lines = match args.get("lines") {
-            None => limits::SHOWN_NOTES,
-            Some(value) => value
-                .as_u64()
-                .and_then(|lines| usize::try_from(lines).ok())
-                .filter(|lines| (1..=limits::SHOWN_NOTES).contains(lines))
-                .ok_or_else(|| arguments(format!("lines: accepted is 1 to {}", limits::SHOWN_NOTES)))?,
-        };
-        let root = handle_arg(args)? == ROOT;
-        let node = if root { None } else { Some(self.named(args)?) };
-        let wanted = |note: &&Note| match node {
-            Some(node) => note.node == Some(node),
-            None => note.node.is_some() && note.handle.is_none(),
-        };
-        let mut events: Vec<Value> =
-            self.surface.notes.iter().rev().filter(wanted).take(lines).map(|note| json!(note)).collect();
-        events.reverse();
-        Ok(json!({ "events": events }))
-    }
-
     /// The run of a handle; `root` is the conversation's worker.
-    fn named(&self, args: &Map<String, Value>) -> Result<NodeId, Refusal> {
+    pub(super) fn named(&self, args: &Map<String, Value>) -> Result<NodeId, Refusal> {
         match handle_arg(args)? {
             ROOT => {
                 let workers = self.runs.iter().rev().filter(|(_, run)| run.record.role == Role::Worker);

@@ -73,13 +73,13 @@ impl Desk {
     }
 
     /// What a client was sent since the last look, as text.
-    fn got(&mut self, conn: u64) -> String {
+    pub(super) fn got(&mut self, conn: u64) -> String {
         let bytes = self.sent.remove(&ConnId(conn)).unwrap_or_default();
         String::from_utf8(bytes).expect("text")
     }
 
     /// The JSON of the one response that came.
-    fn json(&mut self, conn: u64) -> Value {
+    pub(super) fn json(&mut self, conn: u64) -> Value {
         let text = self.got(conn);
         assert!(text.starts_with("HTTP/1.1 200 OK\r\n"), "{text}");
         let (_, body) = text.split_once("\r\n\r\n").expect("a head");
@@ -87,24 +87,24 @@ impl Desk {
     }
 
     /// A call of the operator on the control socket, and its answer.
-    fn called(&mut self, conn: u64, body: &Value) -> Value {
+    pub(super) fn called(&mut self, conn: u64, body: &Value) -> Value {
         self.bytes(conn, &request(&token(0), body));
         self.json(conn)
     }
 
     /// A command's value.
-    fn commanded(&mut self, conn: u64, op: &str, args: Value) -> Value {
+    pub(super) fn commanded(&mut self, conn: u64, op: &str, args: Value) -> Value {
         let answer = self.called(conn, &command(op, args));
         op_value(&answer).1
     }
 }
 
-fn op_value(answer: &Value) -> (bool, Value) {
+pub(super) fn op_value(answer: &Value) -> (bool, Value) {
     let told = &answer["result"]["message"]["parts"][0]["data"]["agentd"];
     (told["error"] == true, told["value"].clone())
 }
 
-fn operator() -> Desk {
+pub(super) fn operator() -> Desk {
     let mut desk = daemon();
     desk.open(1, Door::Control, own());
     desk

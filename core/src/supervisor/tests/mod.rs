@@ -7,6 +7,7 @@ mod checkpoints;
 mod control;
 mod drain;
 mod endings;
+mod following;
 mod host_tools;
 mod learning;
 mod lifecycle;
