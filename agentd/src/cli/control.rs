@@ -17,10 +17,10 @@ const LAST_PROCESSES: Duration = Duration::from_secs(10);
 /// How often is looked.
 const LOOK: Duration = Duration::from_millis(20);
 
-type Done = Result<u8, ClientError>;
+pub(super) type Done = Result<u8, ClientError>;
 
 /// Does what a command does with the daemon that is meant, and says what went wrong.
-fn with(control: ControlArgs, command: impl FnOnce(&Daemon, bool) -> Done) -> u8 {
+pub(super) fn with(control: ControlArgs, command: impl FnOnce(&Daemon, bool) -> Done) -> u8 {
     let ControlArgs { config, socket, token_file, json } = control;
     let found = Daemon::find(Whereabouts { config: config.config, socket, token_file });
     match found.and_then(|daemon| command(&daemon, json)) {
@@ -41,11 +41,11 @@ fn with(control: ControlArgs, command: impl FnOnce(&Daemon, bool) -> Done) -> u8
 }
 
 /// Prints what is for stdout.
-fn print(text: &str) -> Done {
+pub(super) fn print(text: &str) -> Done {
     Ok(answer::only(text, exit::COMPLETED))
 }
 
-fn print_json(value: &Value) -> Done {
+pub(super) fn print_json(value: &Value) -> Done {
     print(&format!("{value}\n"))
 }
 

@@ -7,10 +7,12 @@
 mod lock;
 mod marks;
 pub(crate) mod place;
+mod reload;
 mod sockets;
 mod token;
 
 pub(crate) use marks::Marks;
+pub(crate) use reload::{Around, Reload};
 pub(crate) use token::read as read_token;
 
 use crate::config::{Listen, Loaded, Settings, StoreKind};

@@ -1,6 +1,6 @@
 //! Operators' commands: the supervisor's own tools as a model has them, and what only a person wants to know or do.
 //!
-//! `ps {all}`, `show {handle}`, `logs {handle, lines}` and `drain {}` are here alone; every other name is a tool's and is
+//! `ps {all}`, `show {handle}`, `logs {handle, lines}`, `drain {}` and `reload {}` are here alone; every other name is a tool's and is
 //! called as an embedding program calls it.
 
 use super::super::tools::{accept_only, arguments, handle_arg, list};
@@ -20,7 +20,10 @@ use crate::wire::message::Role;
 use serde_json::{Map, Value, json};
 
 /// Commands that are no tools.
-const OWN: [&str; 4] = ["ps", "show", "logs", "drain"];
+const OWN: [&str; 5] = ["ps", "show", "logs", "drain", RELOAD];
+
+/// Answered once the configuration was read.
+const RELOAD: &str = "reload";
 
 /// The name that stands for the conversation where a handle is asked for.
 const ROOT: &str = "root";
@@ -29,7 +32,13 @@ impl Core {
     /// One command of a connection.
     pub(super) fn op(&mut self, conn: ConnId, rpc: &Value, op: &str, args: &Json, out: &mut Actions) {
         if OWN.contains(&op) {
-            let done = self.own_op(op, args, out);
+            let done = match op {
+                RELOAD => match self.reload_op(conn, rpc, args, out) {
+                    Ok(()) => return,
+                    Err(refusal) => Err(refusal),
+                },
+                _ => self.own_op(op, args, out),
+            };
             let (error, value) = match done {
                 Ok(value) => (false, value),
                 Err(refusal) => (true, json!({ "error": refusal })),
@@ -117,8 +126,7 @@ impl Core {
     }
 
     fn own_op(&mut self, op: &str, args: &Json, out: &mut Actions) -> Result<Value, Refusal> {
-        let args = json::object(&args.0, limits::ARGUMENT_BYTES, limits::ARGUMENT_DEPTH)
-            .map_err(|problem| arguments(problem.to_string()))?;
+        let args = read(args)?;
         match op {
             "ps" => self.ps(&args),
             "show" => self.show(&args),
@@ -128,6 +136,41 @@ impl Core {
                 self.drain_asked(out);
                 Ok(json!({ "draining": true, "live": self.busy.len() }))
             }
+        }
+    }
+
+    /// Reads the configuration again; the connection waits for what comes of it.
+    fn reload_op(
+        &mut self,
+        conn: ConnId,
+        rpc: &Value,
+        args: &Json,
+        out: &mut Actions,
+    ) -> Result<(), Refusal> {
+        accept_only(&read(args)?, &[])?;
+        let load = self.ask_for_reload("an operator", out)?;
+        self.surface.waits.insert(conn, Wait::Reload { load, rpc: rpc.clone() });
+        Ok(())
+    }
+
+    /// A load has ended: whoever waited for it is told.
+    pub(in crate::supervisor) fn tell_reloaded(
+        &mut self,
+        ended: u64,
+        told: &Result<Value, Refusal>,
+        out: &mut Actions,
+    ) {
+        let (error, value) = match told {
+            Ok(value) => (false, Json::of(value)),
+            Err(refusal) => (true, Json::of(&json!({ "error": refusal }))),
+        };
+        let waits = |(conn, wait): (&ConnId, &Wait)| match wait {
+            Wait::Reload { load, rpc } if *load == ended => Some((*conn, rpc.clone())),
+            _ => None,
+        };
+        let waiting: Vec<(ConnId, Value)> = self.surface.waits.iter().filter_map(waits).collect();
+        for (conn, rpc) in waiting {
+            self.answer_op(conn, &rpc, RELOAD, error, &value, out);
         }
     }
 
@@ -213,6 +256,11 @@ impl Core {
         row["pid"] = run.pid.filter(|_| !matches!(run.process, Process::Gone)).into();
         row
     }
+}
+
+fn read(args: &Json) -> Result<Map<String, Value>, Refusal> {
+    json::object(&args.0, limits::ARGUMENT_BYTES, limits::ARGUMENT_DEPTH)
+        .map_err(|problem| arguments(problem.to_string()))
 }
 
 /// The arguments of a command without the wish to be answered once the process is gone.

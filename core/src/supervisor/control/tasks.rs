@@ -212,7 +212,7 @@ impl Core {
             .filter(|(_, wait)| match wait {
                 Wait::Task { task, .. } | Wait::Cancel { task, .. } => *task == id && state.is_final(),
                 Wait::Stream { task, .. } => *task == id,
-                Wait::Call { .. } | Wait::Gone { .. } => false,
+                Wait::Call { .. } | Wait::Gone { .. } | Wait::Reload { .. } => false,
             })
             .map(|(conn, wait)| (*conn, wait.clone()))
             .collect();
@@ -244,7 +244,7 @@ impl Core {
                     let response = Response::of(200, "application/json", body);
                     self.respond_and_go_on(conn, &response, out);
                 }
-                Wait::Call { .. } | Wait::Gone { .. } => {}
+                Wait::Call { .. } | Wait::Gone { .. } | Wait::Reload { .. } => {}
             }
         }
     }

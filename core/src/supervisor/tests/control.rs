@@ -73,13 +73,13 @@ impl Desk {
     }
 
     /// What a client was sent since the last look, as text.
-    fn got(&mut self, conn: u64) -> String {
+    pub(super) fn got(&mut self, conn: u64) -> String {
         let bytes = self.sent.remove(&ConnId(conn)).unwrap_or_default();
         String::from_utf8(bytes).expect("text")
     }
 
     /// The JSON of the one response that came.
-    fn json(&mut self, conn: u64) -> Value {
+    pub(super) fn json(&mut self, conn: u64) -> Value {
         let text = self.got(conn);
         assert!(text.starts_with("HTTP/1.1 200 OK\r\n"), "{text}");
         let (_, body) = text.split_once("\r\n\r\n").expect("a head");
@@ -99,7 +99,7 @@ impl Desk {
     }
 }
 
-fn op_value(answer: &Value) -> (bool, Value) {
+pub(super) fn op_value(answer: &Value) -> (bool, Value) {
     let told = &answer["result"]["message"]["parts"][0]["data"]["agentd"];
     (told["error"] == true, told["value"].clone())
 }
