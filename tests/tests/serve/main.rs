@@ -2,6 +2,7 @@
 
 mod docs;
 mod hostile;
+mod reload;
 mod stage;
 mod story;
 mod tcp;
