@@ -15,6 +15,7 @@ mod fork;
 mod http;
 pub mod journal;
 pub mod keeper;
+mod lock;
 pub mod log;
 mod poll;
 pub mod replay;

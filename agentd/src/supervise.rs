@@ -9,7 +9,7 @@ use crate::journal::{Journal, JournalError};
 use crate::log::{self, Format, Log};
 use crate::secrets::Secrets;
 use crate::serve::{Around, Marks, Open, Reload};
-use crate::store::Store;
+use crate::store::{Store, StoreError};
 use crate::tree::{Screen, Tree};
 use agentd_core::action::{Action, Costliest};
 use agentd_core::event::{Event, SupervisorSignal};
@@ -99,6 +99,9 @@ pub enum Error {
     /// The prompt was not taken; a bug.
     #[error("the prompt was not taken: {0}")]
     Prompt(#[from] PostError),
+    /// The store cannot be written to.
+    #[error("{0}")]
+    Store(#[from] StoreError),
     /// It has run already; a bug.
     #[error("a one-shot supervisor runs once")]
     Spent,
@@ -174,11 +177,13 @@ impl Supervisor {
         let image = Image::own(child_environment(&self.settings.env_passthrough));
         let mut options = Options::new(image, Some(signals))?;
         options.listeners = std::mem::take(&mut open.listeners);
-        let store = open.store.take().map(|(store, saved)| {
-            options.saved = Some(saved);
-            store.answer_to(options.poster());
-            store
-        });
+        let store = match open.store.take() {
+            Some((opened, saved)) => {
+                options.saved = Some(saved);
+                Some(opened.answer_to(options.poster())?)
+            }
+            None => None,
+        };
         let fields: Vec<(&str, serde_json::Value)> = vec![
             ("agent", self.config.agent.as_str().into()),
             ("listen", open.addresses.join(" ").into()),

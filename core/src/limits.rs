@@ -244,6 +244,10 @@ pub const MCP_RESOURCES_SHOWN_BYTES: usize = 8 * 1024;
 /// Between two readings of a server's lists that it says have changed; changes in between share the next one.
 pub const MCP_RELIST_EVERY: Duration = Duration::from_secs(1);
 
+/// How long a server over HTTP is not yet ready because it does not answer whether it has a stream for what it says unasked;
+/// then it is ready without.
+pub const MCP_LISTEN_WAIT: Duration = Duration::from_secs(1);
+
 /// HTTP exchanges with one server that are open at once; further ones wait for one to end.
 pub const MCP_EXCHANGES: usize = 32;
 

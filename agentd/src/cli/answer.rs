@@ -193,6 +193,7 @@ pub(super) fn not_started(error: &supervise::Error) -> u8 {
     eprintln!("agentd: {error}");
     match error {
         supervise::Error::Journal(_) => exit::USAGE,
+        supervise::Error::Store(_) => exit::SERVER,
         supervise::Error::Start { .. }
         | supervise::Error::System(_)
         | supervise::Error::Driver(_)

@@ -304,7 +304,18 @@ fn processes_of(runs: &[Value], handle: &str, only: bool) -> Vec<Identity> {
 
 /// `spawn`.
 pub(super) fn spawn(args: SpawnArgs) -> u8 {
-    let SpawnArgs { instruction, mode, servers, tools, model, priority, deadline, control } = args;
+    let SpawnArgs {
+        instruction,
+        mode,
+        servers,
+        tools,
+        model,
+        priority,
+        deadline,
+        no_durable,
+        no_resume,
+        control,
+    } = args;
     let mut asked = Map::new();
     asked.insert("instruction".into(), instruction.into());
     asked.insert("mode".into(), mode.into());
@@ -316,6 +327,11 @@ pub(super) fn spawn(args: SpawnArgs) -> u8 {
     for (key, values) in [("servers", servers), ("tools", tools)] {
         if !values.is_empty() {
             asked.insert(key.into(), values.into());
+        }
+    }
+    for (key, no) in [("durable", no_durable), ("resume", no_resume)] {
+        if no {
+            asked.insert(key.into(), false.into());
         }
     }
     if let Some(deadline) = deadline {

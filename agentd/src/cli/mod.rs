@@ -183,7 +183,7 @@ Examples:
 The control socket is $RUNTIME_DIRECTORY/control.sock, else $XDG_RUNTIME_DIR/agentd/NAME.sock, else in the state directory,
 which is $STATE_DIRECTORY, else $XDG_STATE_HOME/agentd/NAME. NAME is agent.name, by default the stem of the file.
 SIGTERM and SIGINT drain; a second one ends what is left. Exit codes: 0 drained, 1 it could not begin or go on,
-2 usage or configuration, 4 there is no key.";
+2 usage or configuration, 4 there is no key, 6 another daemon has its place or the store cannot be used.";
 
 /// Which daemon a command is for, and how the answer is printed.
 #[derive(Debug, Args)]
@@ -308,6 +308,12 @@ struct SpawnArgs {
     /// How long it may take, such as 5m.
     #[arg(long, value_name = "DURATION")]
     deadline: Option<String>,
+    /// A daemon that starts again does not take it up.
+    #[arg(long)]
+    no_durable: bool,
+    /// A daemon that starts again begins it anew, whatever it had done.
+    #[arg(long)]
+    no_resume: bool,
     #[command(flatten)]
     control: ControlArgs,
 }

@@ -2,7 +2,7 @@
 
 use super::{ServeArgs, exit};
 use crate::config::Flags;
-use crate::serve;
+use crate::serve::{self, OpenError};
 use crate::supervise::{Supervisor, log_format_of_daemon};
 
 /// Runs the daemon. It exits 0 after a drain, whatever asked for it.
@@ -22,7 +22,13 @@ pub(super) fn serve(args: ServeArgs) -> u8 {
         Ok(open) => open,
         Err(error) => {
             eprintln!("agentd: {error}");
-            return exit::FAILED;
+            return match error {
+                OpenError::Taken(_) | OpenError::Store(_) => exit::SERVER,
+                OpenError::System { .. }
+                | OpenError::InTheWay(_)
+                | OpenError::Secret { .. }
+                | OpenError::Tls(_) => exit::FAILED,
+            };
         }
     };
     open.configure(&mut loaded.config);

@@ -6,6 +6,7 @@
 
 use agentd_core::wire::message::Transport;
 use serde_json::Value;
+use std::collections::BTreeMap;
 
 /// What stands for a credential.
 const MASK: &str = "[secret]";
@@ -15,17 +16,6 @@ const CUT: char = '…';
 
 /// Shorter values are words rather than secrets; masking them would only garble a message.
 const SHORTEST: usize = 8;
-
-/// Of the values that a request carries, those that nobody is to read.
-pub(crate) fn secrets<'a>(values: impl IntoIterator<Item = &'a String>) -> Vec<String> {
-    let all = values.into_iter().map(|value| value.trim().to_owned());
-    all.filter(|value| value.len() >= SHORTEST).collect()
-}
-
-/// The text with every secret masked, also one of which only the beginning is quoted.
-pub(crate) fn mask(text: String, secrets: &[String]) -> String {
-    secrets.iter().fold(text, |text, secret| hide(text, secret, MASK))
-}
 
 fn hide(mut text: String, secret: &str, shown: &str) -> String {
     for end in ends(secret) {
@@ -42,7 +32,8 @@ fn ends(secret: &str) -> impl Iterator<Item = usize> {
     std::iter::once(secret.len()).chain(ends).filter(|end| *end >= SHORTEST)
 }
 
-/// What one MCP server was given and nobody is to read: the values of its `env`, and of its `headers`.
+/// What somebody was given and nobody is to read: a model's endpoint its key and the values of its `headers`, an MCP server the
+/// values of its `env`, or of its `headers`.
 #[derive(Debug, Default)]
 pub(crate) struct Mask(Vec<Hidden>);
 
@@ -65,22 +56,35 @@ impl Mask {
                     mask.add(value, &format!("[{name}]"), false);
                 }
             }
-            Transport::Http(http) => {
-                for value in http.headers.values().map(|value| value.trim()) {
-                    let token = value
-                        .split_once(' ')
-                        .filter(|(scheme, _)| ["bearer", "basic"].contains(&&*scheme.to_ascii_lowercase()));
-                    mask.add(value, MASK, token.is_none());
-                    if let Some((_, token)) = token {
-                        mask.add(token, MASK, true);
-                    }
-                }
-            }
+            Transport::Http(http) => http.headers.values().for_each(|value| mask.add_header(value)),
             Transport::Files(_) => {}
         }
-        // A value that contains another one goes first, or its rest would stay.
-        mask.0.sort_by_key(|hidden| std::cmp::Reverse(hidden.value.len()));
-        mask
+        mask.sorted()
+    }
+
+    /// Of a model's endpoint that is sent this key and these headers.
+    pub(crate) fn of_endpoint(key: Option<&str>, headers: &BTreeMap<String, String>) -> Mask {
+        let mut mask = Mask::default();
+        key.into_iter().for_each(|key| mask.add(key, MASK, true));
+        headers.values().for_each(|value| mask.add_header(value));
+        mask.sorted()
+    }
+
+    /// A value that contains another one goes first, or its rest would stay.
+    fn sorted(mut self) -> Mask {
+        self.0.sort_by_key(|hidden| std::cmp::Reverse(hidden.value.len()));
+        self
+    }
+
+    fn add_header(&mut self, value: &str) {
+        let value = value.trim();
+        let token = value
+            .split_once(' ')
+            .filter(|(scheme, _)| ["bearer", "basic"].contains(&&*scheme.to_ascii_lowercase()));
+        self.add(value, MASK, token.is_none());
+        if let Some((_, token)) = token {
+            self.add(token, MASK, true);
+        }
     }
 
     /// Hides a value, its lines, and the forms that quotes give them.
@@ -142,7 +146,7 @@ mod tests {
 
     #[test]
     fn whole_and_cut_secrets_are_masked() {
-        let secrets = ["sk-verysecretindeed".to_owned()];
+        let mask = Mask::of_endpoint(Some("sk-verysecretindeed"), &BTreeMap::new());
         for (text, want) in [
             ("no key here", "no key here"),
             ("bad key sk-verysecretindeed!", "bad key [secret]!"),
@@ -150,7 +154,7 @@ mod tests {
             ("sk-verysecretindeed sk-verysecretindeed", "[secret] [secret]"),
             ("sk-very", "sk-very"),
         ] {
-            assert_eq!(mask(text.to_owned(), &secrets), want);
+            assert_eq!(mask.text(text.to_owned()), want);
         }
     }
 

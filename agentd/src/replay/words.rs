@@ -199,13 +199,16 @@ fn more_words(writes: &[Write]) -> String {
         .iter()
         .filter_map(|write| match write {
             Write::Run(_) => None,
-            Write::NoRun(_) | Write::NoWork(_) | Write::NoLetter { .. } => Some("that something is gone"),
+            Write::NoRun(_) | Write::NoWork(_) | Write::NoLetter { .. } | Write::NoTask(_) => {
+                Some("that something is gone")
+            }
             Write::Work(_) => Some("its work"),
             Write::Letter { .. } => Some("a message"),
             Write::Handles(_) => Some("the last handle"),
             Write::Plan(_) => Some("the plan"),
             Write::Conversation(_) => Some("the conversation"),
             Write::Ledger(_) => Some("the budget"),
+            Write::Task(_) => Some("a client's task"),
         })
         .collect();
     let names: Vec<&str> = names.into_iter().collect();

@@ -4,7 +4,6 @@
 //!
 //! With `store.kind: sqlite` what it knows outlives it: the store is opened before there is a socket.
 
-mod lock;
 mod marks;
 pub(crate) mod place;
 mod reload;
@@ -16,16 +15,17 @@ pub(crate) use reload::{Around, Reload};
 pub(crate) use token::read as read_token;
 
 use crate::config::{Listen, Loaded, Settings, StoreKind};
+use crate::lock::{Lock, LockError};
 use crate::secrets::{SecretError, Use};
-use crate::store::{Options as StoreOptions, Store, StoreError};
+use crate::sessions;
+use crate::store::{Opened, Options as StoreOptions, StoreError};
 use agentd_core::config::{Config, Control, Principal, PrincipalRole};
 use agentd_core::event::Door;
 use agentd_core::store::Saved;
 use agentd_host::doors::Listener;
-use lock::Lock;
 use place::{Places, Shared};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A daemon's doors, open; closed and taken away when this is dropped.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ pub struct Open {
     pub(crate) listeners: Vec<Listener>,
     pub(crate) marks: Marks,
     /// What outlives it, and what that held; `None` where nothing does.
-    pub(crate) store: Option<(Store, Box<Saved>)>,
+    pub(crate) store: Option<(Opened, Box<Saved>)>,
     /// The folder of transcripts, where they are written.
     pub(crate) sessions: Option<PathBuf>,
     /// Where it can be reached, for the log.
@@ -93,12 +93,15 @@ pub(crate) fn as_daemon(loaded: &mut Loaded) {
 pub fn open(name: &str, settings: &Settings) -> Result<Open, OpenError> {
     let places = Places::of(name, settings.store.path.clone(), &|variable| std::env::var_os(variable))?;
     place::private_folder(&places.state, Shared::Mend)?;
-    let mut locks = vec![Lock::take(&places.state.join("control.lock"))?];
+    let mut locks = vec![lock(&places.state.join("control.lock"))?];
     let (store, sessions) = match settings.store.kind {
         StoreKind::Sqlite => {
             let directory = places.state.clone();
-            let (store, saved) = Store::open(&StoreOptions { directory, min_free: settings.store.min_free })?;
-            (Some((store, Box::new(saved))), Some(places.state.join("sessions")))
+            let options = StoreOptions { directory, min_free: settings.store.min_free };
+            let (store, mut saved) = Opened::open(&options)?;
+            let sessions = places.state.join("sessions");
+            saved.written = sessions::written(&sessions, &saved.work);
+            (Some((store, Box::new(saved))), Some(sessions))
         }
         StoreKind::Memory | StoreKind::None => (None, None),
     };
@@ -113,7 +116,7 @@ pub fn open(name: &str, settings: &Settings) -> Result<Open, OpenError> {
                 if let Some(folder) = path.parent() {
                     place::private_folder(folder, shared)?;
                 }
-                locks.push(Lock::take(&place::beside(path, "lock"))?);
+                locks.push(lock(&place::beside(path, "lock"))?);
                 let socket = sockets::unix(path)?;
                 sockets.push(path.clone());
                 (Door::Control, socket, format!("unix://{}", path.display()), None)
@@ -162,6 +165,18 @@ impl Drop for Open {
             let _left = std::fs::remove_file(path);
         }
     }
+}
+
+/// Takes what only one daemon has.
+fn lock(path: &Path) -> Result<Lock, OpenError> {
+    let shown = path.display();
+    Lock::take(path).map_err(|error| match error {
+        LockError::Held(holder) => OpenError::Taken(format!(
+            "an agentd of this name runs already ({holder} holds {shown}); stop it, or give this one a name of its own \
+             (agent.name)"
+        )),
+        LockError::System { action, error } => system(format!("{shown}: cannot {action}"))(error),
+    })
 }
 
 fn system(what: impl Into<String>) -> impl FnOnce(io::Error) -> OpenError {

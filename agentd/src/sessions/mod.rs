@@ -10,8 +10,10 @@ mod tell;
 pub(crate) use tell::{Lines, Teller, Words, tell};
 
 use agentd_core::id::RunId;
+use agentd_core::store::Work;
 use agentd_core::transcript::{Entry, META_BYTES, Meta, place, read_line};
 use serde::Serialize;
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, ErrorKind, Read};
 use std::path::{Path, PathBuf};
@@ -53,6 +55,13 @@ pub(crate) enum NotFound {
     Several(String, String),
     #[error("the sessions below {0} cannot be read: {1}")]
     System(String, io::Error),
+}
+
+/// Of runs that may be begun again, those whose transcript is there.
+pub(crate) fn written(root: &Path, work: &[Work]) -> BTreeSet<RunId> {
+    let is_there =
+        |work: &&Work| work.transcript.as_ref().is_some_and(|place| root.join(&place.path).is_file());
+    work.iter().filter(is_there).map(|work| work.run_id).collect()
 }
 
 /// The conversations below a folder, the newest first.

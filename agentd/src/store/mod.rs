@@ -3,20 +3,18 @@
 //! | file | owns |
 //! |---|---|
 //! | `place` | where the state directory is, and whose |
-//! | `lock` | that one daemon uses it |
 //! | `database` | the file: its schema, its values, what cannot be read |
 //! | `writer` | the thread: batches, answers |
 //!
-//! Called by whoever supervises: [`Store::open`] before the first process, [`Store::persist`] from the reactor, which it
-//! never makes wait. What is kept and when is the core's to decide; this knows kinds, keys and bytes.
+//! Called by whoever supervises: [`Opened::open`] before the first thread and the first process, [`Store::persist`] from the
+//! reactor, which it never makes wait. What is kept and when is the core's to decide; this knows kinds, keys and bytes.
 
 mod database;
-mod lock;
 mod place;
 mod writer;
 
 pub use place::{Variable, state_directory};
-pub use writer::Store;
+pub use writer::{Opened, Store};
 
 use std::io;
 use std::path::PathBuf;

@@ -36,9 +36,9 @@ impl Desk {
     }
 
     fn with(options: &Options, before: impl FnMut(&Database) + Send + 'static) -> (Desk, Saved) {
-        let (store, saved) = Store::start(options, Box::new(before)).expect("it opens");
+        let (opened, saved) = Opened::open(options).expect("it opens");
         let mailbox = Mailbox::new().expect("an eventfd");
-        store.answer_to(mailbox.poster());
+        let store = opened.before(before).answer_to(mailbox.poster()).expect("a thread");
         (Desk { store: Some(store), mailbox, seq: 0 }, saved)
     }
 
@@ -101,11 +101,11 @@ fn nobody_else_can_look_in_and_a_second_daemon_is_told_who_holds_it() {
     for name in ["agentd.db", "agentd.db-wal", "agentd.db-shm", "lock"] {
         assert_eq!(mode(&options.directory.join(name)), 0o600, "{name}");
     }
-    let refused = Store::open(&options).expect_err("it is held").to_string();
+    let refused = Opened::open(&options).expect_err("it is held").to_string();
     let own = format!("in use by pid {} since 20", std::process::id());
     assert!(refused.contains(&own) && refused.contains("store.path"), "{refused}");
     drop(desk);
-    Store::open(&options).expect("it is free again");
+    Opened::open(&options).expect("it is free again");
 }
 
 #[test]
@@ -141,21 +141,21 @@ fn a_file_that_is_not_ours_or_of_a_later_agentd_is_refused_and_left_alone() {
     std::fs::create_dir_all(&options.directory).expect("a folder");
     let path = options.directory.join(FILE);
     std::fs::write(&path, "dear diary, ".repeat(1_000)).expect("written");
-    let refused = Store::open(&options).expect_err("no database").to_string();
+    let refused = Opened::open(&options).expect_err("no database").to_string();
     assert!(refused.contains("not a database") && refused.contains("nothing in it was changed"), "{refused}");
     assert!(std::fs::read_to_string(&path).expect("it is there").starts_with("dear diary"));
     std::fs::remove_file(&path).expect("removed");
     let other = Connection::open(&path).expect("a database");
     other.execute_batch("CREATE TABLE photos (id)").expect("a table");
     drop(other);
-    let refused = Store::open(&options).expect_err("another's").to_string();
+    let refused = Opened::open(&options).expect_err("another's").to_string();
     assert!(refused.contains("another program"), "{refused}");
     std::fs::remove_file(&path).expect("removed");
-    drop(Store::open(&options).expect("a new one"));
+    drop(Opened::open(&options).expect("a new one"));
     let file = Connection::open(&path).expect("a database");
     file.pragma_update(None, "user_version", 99).expect("a pragma");
     drop(file);
-    let refused = Store::open(&options).expect_err("newer").to_string();
+    let refused = Opened::open(&options).expect_err("newer").to_string();
     assert!(refused.contains("has schema 99") && refused.contains("knows 1"), "{refused}");
 }
 
@@ -194,10 +194,10 @@ fn f34_a_full_disk_a_lock_and_too_little_space_are_told_and_pass() {
 fn a_read_only_file_is_told_at_the_start() {
     let folder = tempfile::tempdir().expect("a folder");
     let options = options(folder.path());
-    drop(Store::open(&options).expect("a new one"));
+    drop(Opened::open(&options).expect("a new one"));
     let path = options.directory.join(FILE);
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o400)).expect("changed");
-    match Store::open(&options) {
+    match Opened::open(&options) {
         Err(refused) => assert!(refused.to_string().contains("Permission denied"), "{refused}"),
         // Root writes to what it likes.
         Ok(_) => assert!(rustix::process::geteuid().is_root()),

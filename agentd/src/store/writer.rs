@@ -1,14 +1,15 @@
 //! The thread that writes. All that waits for it goes into one transaction (group commit), and is answered in order.
 
 use super::database::{Database, Fault, entry_of};
-use super::lock::Lock;
 use super::{FILE, Options, StoreError, place};
+use crate::lock::{Lock, LockError};
 use agentd_core::event::Event;
 use agentd_core::store::{Class, Entry, Saved, Write};
 use agentd_host::mailbox::{PostError, Poster};
 use agentd_host::outside::StoreAnswer;
+use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, Sender, SyncSender, TrySendError, channel, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -22,11 +23,25 @@ const BATCH_BYTES: usize = 16 * 1024 * 1024;
 /// Between two tries to answer a supervisor whose mailbox is full.
 const MAIL_WAIT: Duration = Duration::from_millis(1);
 
-/// A store that is open.
+/// The lock's file in the state directory.
+const LOCK: &str = "lock";
+
+/// A store that is open and that nothing is written to yet. It has no thread: one that begins before its process blocks the
+/// signals it waits for would be where the kernel delivers them, and a SIGTERM would end the daemon in place of draining it.
+pub struct Opened {
+    writer: Writer,
+}
+
+impl fmt::Debug for Opened {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Opened").field("directory", &self.writer.directory).finish_non_exhaustive()
+    }
+}
+
+/// A store that is written to.
 #[derive(Debug)]
 pub struct Store {
     jobs: Option<SyncSender<Job>>,
-    poster: Sender<Poster>,
     thread: Option<JoinHandle<()>>,
     directory: PathBuf,
 }
@@ -51,54 +66,60 @@ struct Writer {
     before: Box<dyn FnMut(&Database) + Send>,
 }
 
-impl Store {
-    /// Takes the directory, opens or makes the file, reads what it holds and starts the thread.
+impl Opened {
+    /// Takes the directory, opens or makes the file and reads what it holds.
     ///
     /// # Errors
     /// Another daemon has it, it is not agentd's, or the system said no. Nothing was changed.
-    pub fn open(options: &Options) -> Result<(Store, Saved), StoreError> {
-        Store::start(
-            options,
-            #[cfg(test)]
-            Box::new(|_| {}),
-        )
-    }
-
-    pub(super) fn start(
-        options: &Options,
-        #[cfg(test)] before: Box<dyn FnMut(&Database) + Send>,
-    ) -> Result<(Store, Saved), StoreError> {
+    pub fn open(options: &Options) -> Result<(Opened, Saved), StoreError> {
         let directory = options.directory.clone();
         place::prepare(&directory)?;
-        let lock = Lock::take(&directory)?;
+        let lock = Lock::take(&directory.join(LOCK)).map_err(|error| match error {
+            LockError::Held(holder) => StoreError::InUse { directory: directory.clone(), holder },
+            LockError::System { action, error } => {
+                StoreError::System { action, path: directory.join(LOCK), error }
+            }
+        })?;
         let mut database = Database::open(&directory)?;
         let saved = database.load(&directory.join(FILE))?;
-        let (jobs, waiting) = sync_channel(WAITING);
-        let (poster, posters) = channel();
         let writer = Writer {
             database,
             min_free: options.min_free,
-            directory: directory.clone(),
+            directory,
             _lock: lock,
             #[cfg(test)]
-            before,
+            before: Box::new(|_| {}),
         };
-        let thread =
-            std::thread::Builder::new().name("store".into()).spawn(move || writer.run(&waiting, &posters));
+        Ok((Opened { writer }, saved))
+    }
+
+    /// Has this done before each transaction.
+    #[cfg(test)]
+    pub(super) fn before(mut self, before: impl FnMut(&Database) + Send + 'static) -> Opened {
+        self.writer.before = Box::new(before);
+        self
+    }
+
+    /// Starts the thread, which answers saves to this supervisor.
+    ///
+    /// # Errors
+    /// The system has no thread for it.
+    pub fn answer_to(self, poster: Poster) -> Result<Store, StoreError> {
+        let Opened { writer } = self;
+        let directory = writer.directory.clone();
+        let (jobs, waiting) = sync_channel(WAITING);
+        let run = move || writer.run(&waiting, &poster);
+        let thread = std::thread::Builder::new().name("store".into()).spawn(run);
         let thread = thread.map_err(|error| StoreError::System {
             action: "start its thread",
             path: directory.clone(),
             error,
         })?;
-        Ok((Store { jobs: Some(jobs), poster, thread: Some(thread), directory }, saved))
+        Ok(Store { jobs: Some(jobs), thread: Some(thread), directory })
     }
+}
 
-    /// Whom saves are answered to. Call it before the first one.
-    pub fn answer_to(&self, poster: Poster) {
-        // A thread that is gone answers nobody.
-        let _gone = self.poster.send(poster);
-    }
-
+impl Store {
     /// The state directory.
     pub fn directory(&self) -> &Path {
         &self.directory
@@ -136,16 +157,10 @@ impl Drop for Store {
 }
 
 impl Writer {
-    fn run(mut self, waiting: &Receiver<Job>, posters: &Receiver<Poster>) {
-        let mut poster: Option<Poster> = None;
+    fn run(mut self, waiting: &Receiver<Job>, poster: &Poster) {
         while let Ok(first) = waiting.recv() {
-            poster = posters.try_iter().last().or(poster);
             let batch = batch(first, waiting);
-            for event in self.save(batch) {
-                if let Some(poster) = &poster {
-                    post(poster, event);
-                }
-            }
+            self.save(batch).into_iter().for_each(|event| post(poster, event));
         }
         self.database.close();
     }

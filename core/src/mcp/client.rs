@@ -302,7 +302,7 @@ impl Client {
 
     /// Answers everything that is open and takes nothing more.
     fn end(&mut self, why: String) {
-        if self.starting() {
+        if self.starting() || self.listening.is_unannounced() {
             self.out.push_back(Output::Failed { error: why.clone() });
         }
         for call in self.calls.take_all() {

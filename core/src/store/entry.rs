@@ -1,6 +1,6 @@
 //! One durable value as a store holds it: a kind, a key and bytes, and how the bytes are written and read.
 
-use super::row::{ConversationRow, LedgerRow, Letter, RunRow, Work};
+use super::row::{ConversationRow, LedgerRow, Letter, RunRow, TaskRow, Work};
 use super::write::Write;
 use crate::id::RunId;
 use crate::plan::Plan;
@@ -25,12 +25,22 @@ pub enum Kind {
     Conversation,
     /// A [`LedgerRow`].
     Ledger,
+    /// A [`TaskRow`], by its id.
+    Task,
 }
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Kind; 7] =
-        [Kind::Run, Kind::Work, Kind::Letter, Kind::Handles, Kind::Plan, Kind::Conversation, Kind::Ledger];
+    pub const ALL: [Kind; 8] = [
+        Kind::Run,
+        Kind::Work,
+        Kind::Letter,
+        Kind::Handles,
+        Kind::Plan,
+        Kind::Conversation,
+        Kind::Ledger,
+        Kind::Task,
+    ];
 
     /// Its name on disk.
     pub const fn name(self) -> &'static str {
@@ -42,6 +52,7 @@ impl Kind {
             Kind::Plan => "plan",
             Kind::Conversation => "conversation",
             Kind::Ledger => "ledger",
+            Kind::Task => "task",
         }
     }
 
@@ -97,7 +108,8 @@ impl Entry {
             Write::Plan(plan) => Some(bytes(plan)?),
             Write::Conversation(row) => Some(bytes(row)?),
             Write::Ledger(row) => Some(bytes(row)?),
-            Write::NoRun(_) | Write::NoWork(_) | Write::NoLetter { .. } => None,
+            Write::Task(row) => Some(bytes(row)?),
+            Write::NoRun(_) | Write::NoWork(_) | Write::NoLetter { .. } | Write::NoTask(_) => None,
         };
         Ok(Entry { kind, key, value })
     }
@@ -116,6 +128,8 @@ fn address(write: &Write) -> (Kind, String) {
         Write::Plan(_) => (Kind::Plan, String::new()),
         Write::Conversation(_) => (Kind::Conversation, String::new()),
         Write::Ledger(_) => (Kind::Ledger, String::new()),
+        Write::Task(row) => (Kind::Task, row.id.to_string()),
+        Write::NoTask(task) => (Kind::Task, task.to_string()),
     }
 }
 
@@ -143,6 +157,7 @@ pub(super) fn read(kind: Kind, key: &str, value: &[u8]) -> Result<Write, Unreada
         Kind::Plan => Write::Plan(value_of::<Option<Plan>>(value)?),
         Kind::Conversation => Write::Conversation(Box::new(value_of::<ConversationRow>(value)?)),
         Kind::Ledger => Write::Ledger(value_of::<LedgerRow>(value)?),
+        Kind::Task => Write::Task(Box::new(value_of::<TaskRow>(value)?)),
     };
     let (_, own) = address(&write);
     if own == key { Ok(write) } else { Err(Unreadable::Key(own)) }

@@ -12,7 +12,9 @@ mod saved;
 mod write;
 
 pub use entry::{Entry, Kind, Unreadable};
-pub use row::{ConversationRow, LedgerRow, Letter, PromptRow, RunRow, TurnRow, Turns, WindowRow, Work};
+pub use row::{
+    ConversationRow, LedgerRow, Letter, PromptRow, RunRow, TaskRow, TurnRow, Turns, WindowRow, Work,
+};
 pub use saved::{Quarantined, Saved};
 pub use write::{Class, Write, record_in};
 

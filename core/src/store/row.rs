@@ -1,5 +1,6 @@
 //! The values: what is kept of each thing, as much as it takes to go on with it.
 
+use crate::a2a::TaskState;
 use crate::action::Walls;
 use crate::budget::{Amount, Caps, Per};
 use crate::bytes::Json;
@@ -10,6 +11,7 @@ use crate::time::Wall;
 use crate::transcript::Location;
 use crate::wire::message::{ContextMessage, RunLimits, Text, Trace};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// One run, as far as it changes while it lives.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -124,6 +126,34 @@ pub struct ConversationRow {
     /// Where its workers write.
     #[serde(default)]
     pub session: Option<Location>,
+    /// Its name to A2A clients, where there can be any.
+    #[serde(default)]
+    pub context: Option<RunId>,
+}
+
+/// A client's message as a task, which is one prompt of the conversation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TaskRow {
+    /// Its name to clients.
+    pub id: RunId,
+    /// Whose it is.
+    pub principal: String,
+    /// The prompt's number.
+    pub prompt: u64,
+    /// The client's own name for the message; the same message is the same task.
+    pub message_id: String,
+    /// What was asked.
+    pub text: String,
+    /// Where it is.
+    pub state: TaskState,
+    /// Since when.
+    pub since: Wall,
+    /// Why it ended without a full answer.
+    pub error: Option<String>,
+    /// The answer.
+    pub result: Value,
+    /// It is not all of an answer.
+    pub partial: bool,
 }
 
 /// A prompt.

@@ -1,7 +1,7 @@
 //! What a store holds at the daemon's start, read as one whole.
 
 use super::entry::{self, Kind, Unreadable};
-use super::row::{ConversationRow, LedgerRow, Letter, RunRow, Work};
+use super::row::{ConversationRow, LedgerRow, Letter, RunRow, TaskRow, Work};
 use super::write::Write;
 use crate::id::{Handle, RunId};
 use crate::plan::Plan;
@@ -25,8 +25,14 @@ pub struct Saved {
     pub conversation: Option<ConversationRow>,
     /// What was used of the daemon's budget.
     pub ledger: Option<LedgerRow>,
+    /// A2A tasks, in the order of their ids, which is that of their beginnings.
+    #[serde(default)]
+    pub tasks: Vec<TaskRow>,
     /// What could not be read and is put aside.
     pub quarantined: Vec<Quarantined>,
+    /// Runs whose transcript is there. No entry says so: whoever opens the store looks for the files.
+    #[serde(default)]
+    pub written: BTreeSet<RunId>,
 }
 
 /// A value that cannot be used (S10.5).
@@ -59,14 +65,16 @@ impl Saved {
                 Ok(Write::Plan(plan)) => saved.plan = plan,
                 Ok(Write::Conversation(row)) => saved.conversation = Some(*row),
                 Ok(Write::Ledger(row)) => saved.ledger = Some(row),
+                Ok(Write::Task(row)) => saved.tasks.push(*row),
                 // What is taken out leaves no entry.
-                Ok(Write::NoRun(_) | Write::NoWork(_) | Write::NoLetter { .. }) => {}
+                Ok(Write::NoRun(_) | Write::NoWork(_) | Write::NoLetter { .. } | Write::NoTask(_)) => {}
                 Err(why) => saved.put_aside(kind, key, &why),
             }
         }
         saved.letters = letters.into_iter().map(|((run, _), letter)| (run, letter)).collect();
         saved.runs.sort_by_key(|row| row.record.run_id);
         saved.work.sort_by_key(|work| work.run_id);
+        saved.tasks.sort_by_key(|task| task.id);
         // What is put aside keeps its handle: it was given.
         let given = saved.runs.iter().filter_map(|row| row.record.handle).map(|handle| handle.0);
         saved.handles = given.fold(saved.handles, u64::max);

@@ -1,6 +1,6 @@
 //! What is to be kept, and what waits for it.
 
-use super::row::{ConversationRow, LedgerRow, Letter, RunRow, Work};
+use super::row::{ConversationRow, LedgerRow, Letter, RunRow, TaskRow, Work};
 use crate::id::RunId;
 use crate::plan::Plan;
 use crate::record::Record;
@@ -54,6 +54,10 @@ pub enum Write {
     Conversation(Box<ConversationRow>),
     /// What was used of the daemon's budget.
     Ledger(LedgerRow),
+    /// A task as it is now.
+    Task(Box<TaskRow>),
+    /// A task that is forgotten.
+    NoTask(RunId),
 }
 
 /// The record among writes that belong together; there is one at most.
@@ -68,6 +72,8 @@ pub fn record_in(writes: &[Write]) -> Option<&Record> {
         | Write::Handles(_)
         | Write::Plan(_)
         | Write::Conversation(_)
-        | Write::Ledger(_) => None,
+        | Write::Ledger(_)
+        | Write::Task(_)
+        | Write::NoTask(_) => None,
     })
 }

@@ -115,6 +115,12 @@ impl Conversation {
         self.last > 0
     }
 
+    /// The prompt of this number has no answer yet.
+    pub(super) fn has_prompt(&self, number: u64) -> bool {
+        let in_hand = matches!(&self.phase, Phase::Turn(turn) if turn.prompt == number);
+        in_hand || self.waiting.iter().any(|prompt| prompt.number == number)
+    }
+
     /// No prompt waits for its turn.
     pub(super) fn nobody_waits(&self) -> bool {
         self.waiting.is_empty()
@@ -264,7 +270,7 @@ impl Core {
         // What the turn waits for ends with it (S6.7); the worker stays for the next one.
         self.drop_requests(worker, out);
         if self
-            .tell_child(worker, Down::Cancel(Cancel { reason: why.clone(), turn: Some(message) }), out)
+            .tell_child(worker, Down::Cancel(Cancel { reason: reason.to_owned(), turn: Some(message) }), out)
             .is_err()
         {
             self.cancel(worker, &why, out);

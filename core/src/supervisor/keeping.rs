@@ -77,6 +77,8 @@ struct Out {
     letters: Vec<u64>,
     /// What it takes out, for another try.
     litter: Vec<Write>,
+    /// Tasks that it holds.
+    tasks: Vec<RunId>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -275,9 +277,10 @@ impl Core {
             Of::Shelf(Shelf::Plan | Shelf::Conversation | Shelf::Ledger | Shelf::Litter) => Vec::new(),
         };
         let litter = if of == Of::Shelf(Shelf::Litter) { writes.clone() } else { Vec::new() };
+        let tasks = writes.iter().filter_map(task_of).collect();
         self.keeping.last_seq += 1;
         let seq = self.keeping.last_seq;
-        self.keeping.out.insert(seq, Out { of, also: Vec::new(), letters, litter });
+        self.keeping.out.insert(seq, Out { of, also: Vec::new(), letters, litter, tasks });
         if matches!(of, Of::Run(..)) {
             self.keeping.joined = Some(seq);
         }
@@ -298,6 +301,7 @@ impl Core {
             if shelf == Shelf::Litter {
                 saving.litter.extend(more.iter().cloned());
             }
+            saving.tasks.extend(more.iter().filter_map(task_of));
             saving.also.push(shelf);
             writes.extend(more);
             self.keeping.set(shelf, Some(State::Out { seq, again: false, wait: limits::STORE_RETRY.0 }));
@@ -336,7 +340,11 @@ impl Core {
                 if waits { None } else { self.run_writes(node) }
             }
             Shelf::Plan => Some(vec![Write::Plan(self.plan.clone())]),
-            Shelf::Conversation => Some(vec![Write::Conversation(Box::new(self.conversation_row()))]),
+            Shelf::Conversation => {
+                // A task is a prompt as its client sees it: neither is kept without the other.
+                let conversation = Write::Conversation(Box::new(self.conversation_row()));
+                Some([conversation].into_iter().chain(self.changed_tasks()).collect())
+            }
             Shelf::Ledger => Some(vec![Write::Ledger(self.ledger.row())]),
             Shelf::Litter => Some(std::mem::take(&mut self.keeping.litter)),
         }
@@ -381,6 +389,7 @@ impl Core {
         if let Some(run) = node.and_then(|node| self.run(node)) {
             run.unkept.extend(failed.letters.iter().copied());
         }
+        self.tasks_not_kept(&failed.tasks);
         self.shelves_failed(&failed, seq, retryable);
         match failed.of {
             Of::Run(node, Purpose::Intent | Purpose::Held) => return self.intent_failed(node, error, out),
@@ -510,6 +519,13 @@ fn letter_of(write: &Write) -> Option<u64> {
         | Write::Handles(_)
         | Write::Plan(_)
         | Write::Conversation(_)
-        | Write::Ledger(_) => None,
+        | Write::Ledger(_)
+        | Write::Task(_)
+        | Write::NoTask(_) => None,
     }
+}
+
+/// The task that a write is about.
+fn task_of(write: &Write) -> Option<RunId> {
+    if let Write::Task(row) = write { Some(row.id) } else { None }
 }

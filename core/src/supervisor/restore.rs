@@ -44,6 +44,8 @@ enum Fate {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Tally {
     restored: u32,
+    /// Of these, those that go on from their transcripts.
+    resumed: u32,
     lost: u32,
 }
 
@@ -90,16 +92,19 @@ impl Core {
             fates.push((node, fate));
         }
         self.sum_up();
-        self.go_on_talking(saved.conversation.unwrap_or_default(), &nodes, out);
-        let tally = self.meet_fates(fates, out);
+        let conversation = saved.conversation.unwrap_or_default();
+        let context = conversation.context;
+        self.go_on_talking(conversation, &nodes, out);
+        self.restore_tasks(context, saved.tasks);
+        let tally = self.meet_fates(fates, &saved.written, out);
         self.answer_the_cut_off_turn(out);
         self.stop_warm_when_over(out);
         self.next_turn(out);
         out.push(
             daemon_note(Level::Info, "restore.done")
                 .with("restored", tally.restored)
-                .with("resumed", 0)
-                .with("replayed", tally.restored)
+                .with("resumed", tally.resumed)
+                .with("replayed", tally.restored.saturating_sub(tally.resumed))
                 .with("lost", tally.lost)
                 .with("quarantined", quarantined)
                 .into(),
@@ -219,7 +224,12 @@ impl Core {
         }
     }
 
-    fn meet_fates(&mut self, fates: Vec<(NodeId, Fate)>, out: &mut Actions) -> Tally {
+    fn meet_fates(
+        &mut self,
+        fates: Vec<(NodeId, Fate)>,
+        written: &BTreeSet<RunId>,
+        out: &mut Actions,
+    ) -> Tally {
         let mut tally = Tally::default();
         let mut turns = 0;
         for (node, fate) in fates {
@@ -237,6 +247,7 @@ impl Core {
                 Fate::Again(work) => match self.provide(node, &work) {
                     Ok(()) => {
                         tally.restored += 1;
+                        tally.resumed += u32::from(work.resume && written.contains(&work.run_id));
                         self.take_up(node, turns);
                         turns += 1;
                     }
@@ -331,7 +342,7 @@ impl Core {
 
     /// The conversation as it was: what was said, who waits, and the turn that was cut off.
     fn go_on_talking(&mut self, row: ConversationRow, nodes: &BTreeMap<RunId, NodeId>, out: &mut Actions) {
-        let ConversationRow { last, over, turn, waiting, past, spent, session } = row;
+        let ConversationRow { last, over, turn, waiting, past, spent, session, context: _ } = row;
         let conversation = &mut self.conversation;
         conversation.last = last;
         conversation.past = past;
@@ -395,6 +406,7 @@ impl Core {
             past: conversation.past.clone(),
             spent: conversation.spent,
             session: conversation.session.clone(),
+            context: self.conversation_name(),
         }
     }
 

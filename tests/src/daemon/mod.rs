@@ -8,7 +8,7 @@
 
 use agentd::config::{self, Flags, Loaded, Sources};
 use agentd::secrets::Secrets;
-use agentd::store::{Options as StoreOptions, Store, state_directory};
+use agentd::store::{Opened, Options as StoreOptions, Store, state_directory};
 use agentd_core::action::Action;
 use agentd_core::bytes::Json;
 use agentd_core::event::{Event, SupervisorSignal};
@@ -81,11 +81,11 @@ fn run() -> Result<(), String> {
     let directory = state_directory(settings.store.path, &config.agent, &|name| std::env::var_os(name))
         .map_err(|e| told(&e))?;
     let options = StoreOptions { directory, min_free: settings.store.min_free };
-    let (store, saved) = Store::open(&options).map_err(|e| told(&e))?;
+    let (opened, saved) = Opened::open(&options).map_err(|e| told(&e))?;
     let environment = std::env::vars_os().filter(|(name, _)| name != "CRASH_AT").collect();
     let mut options = Options::new(Image::own(environment), None).map_err(|e| told(&e))?;
     options.saved = Some(Box::new(saved));
-    store.answer_to(options.poster());
+    let store = opened.answer_to(options.poster()).map_err(|e| told(&e))?;
     let poster = options.poster();
     std::thread::spawn(move || take_work(&poster));
     let now = Now { mono: Instant::ZERO, wall: Clock::start().now().wall };

@@ -12,12 +12,12 @@ fn check_says_all_and_exits_2() {
     let place = Place::new();
     place.write(
         "a.yaml",
-        "intelligence: {dialect: mock, endpoints: [\"mock:builtin\"]}\nlimits: {run: {stesp: 1}}\na2a: {}\n",
+        "intelligence: {dialect: mock, endpoints: [\"mock:builtin\"]}\nlimits: {run: {stesp: 1}}\nstreams: {}\n",
     );
     let text = place.agentd(&["check", "-c", "a.yaml"]);
     assert_eq!((text.code, text.err.as_str()), (Some(2), ""));
     assert!(text.out.contains("a.yaml:2:16: limits.run.stesp: there is no such key\n"), "{}", text.out);
-    assert!(text.out.contains("a.yaml:3:1: a2a: is not built yet\n"), "{}", text.out);
+    assert!(text.out.contains("a.yaml:3:1: streams: is not built yet\n"), "{}", text.out);
     let json = place.agentd(&["check", "-c", "a.yaml", "--json"]);
     assert_eq!(json.code, Some(2));
     let value: Value = serde_json::from_str(&json.out).expect("JSON");

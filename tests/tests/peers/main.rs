@@ -1,5 +1,5 @@
 //! Servers that nobody here wrote, started as their users start them: MCP servers through npx, under a keeper, in a
-//! subagent; a server of models (`models`); and the schemas that requests are held to (`requests`).
+//! subagent; a server of models (`models`); the schemas that requests are held to (`requests`); and a decoder of traces (`traces`).
 //!
 //! Needs Node and `npm ci` in `tests/peers/npm` and `tests/peers/conformance`, and Python with what
 //! `tests/peers/python/requirements.txt` names in a virtual environment beside it; `.ci/run` does all of it. Without them
@@ -8,6 +8,7 @@
 mod a2a;
 mod models;
 mod requests;
+mod traces;
 
 use agentd_tests::kit::{Rule, RunCommand, call, playbook};
 use serde_json::{Value, json};

@@ -93,7 +93,7 @@ store: {path: state, min_free: 1B}
 
     /// The records that are durable, by handle.
     pub(crate) fn records(&self) -> BTreeMap<String, Value> {
-        let (_store, saved) = agentd::store::Store::open(&agentd::store::Options {
+        let (_opened, saved) = agentd::store::Opened::open(&agentd::store::Options {
             directory: self.path().join("state"),
             min_free: 0,
         })

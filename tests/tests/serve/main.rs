@@ -3,6 +3,7 @@
 mod docs;
 mod hostile;
 mod reload;
+mod restart;
 mod stage;
 mod story;
 mod tcp;

@@ -14,7 +14,7 @@ fn a_second_daemon_is_refused_while_the_first_lives_stopped_or_not() {
         }
         let second = first.agentd(&["serve", "-c", "agentd.yaml"]);
         let (code, said) = told(&second);
-        assert!(code == 1 && said.contains(&format!("pid {pid} holds")), "{second:?}");
+        assert!(code == 6 && said.contains(&format!("pid {pid} since")), "{second:?}");
         assert!(first.state().join("control.sock").exists(), "nobody touched its socket");
     }
     // Another state directory and the same socket.
@@ -25,7 +25,7 @@ fn a_second_daemon_is_refused_while_the_first_lives_stopped_or_not() {
     ))
     .expect("written");
     let other = first.agentd(&["serve", "-c", "other.yaml"]);
-    assert!(told(&other).0 == 1 && told(&other).1.contains(&format!("pid {pid} holds")), "{other:?}");
+    assert!(told(&other).0 == 6 && told(&other).1.contains(&format!("pid {pid} since")), "{other:?}");
     first.signal(Signal::CONT);
     assert!(first.agentd(&["ps"]).status.success(), "the first is as it was");
     first.agentd(&["drain"]);

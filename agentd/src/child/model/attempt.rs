@@ -8,8 +8,9 @@ use super::Order;
 use super::came::Came;
 use crate::child::clock::Clock;
 use crate::http::dial::{self, Failure, Kind, Trust};
+use crate::http::headers;
 use crate::http::line::Line;
-use crate::http::{headers, mask};
+use crate::http::mask::Mask;
 use agentd_core::limits::REFUSAL_BYTES;
 use agentd_core::model::api::Reader;
 use agentd_core::model::http::{self, HttpRequest};
@@ -34,7 +35,7 @@ pub(super) struct Ask {
     pub(super) request: HttpRequest,
     pub(super) reader: Reader,
     /// What no error may quote.
-    pub(super) secrets: Vec<String>,
+    pub(super) mask: Mask,
     pub(super) trust: Arc<Trust>,
     pub(super) clock: Clock,
     /// Where it says what has come.
@@ -65,7 +66,7 @@ struct Shared {
 
 impl Attempt {
     /// An attempt and its thread's body.
-    pub(super) fn new(ask: Ask) -> (Attempt, impl FnOnce() + Send) {
+    pub(super) fn new(mut ask: Ask) -> (Attempt, impl FnOnce() + Send) {
         let shared = Arc::new(Shared {
             last_sign: AtomicU64::new(ask.clock.now().nanos()),
             events: AtomicU64::new(0),
@@ -77,9 +78,9 @@ impl Attempt {
         let attempt = Attempt { number: ask.number, shared };
         let own = attempt.clone();
         let body = move || {
-            let (number, back, secrets) = (ask.number, ask.back.clone(), ask.secrets.clone());
+            let (number, back, mask) = (ask.number, ask.back.clone(), std::mem::take(&mut ask.mask));
             let outcome = own.run(ask).map_err(|mut error| {
-                error.message = mask::mask(error.message, &secrets);
+                error.message = mask.text(error.message);
                 error
             });
             // Without a receiver the process is ending.

@@ -8,7 +8,7 @@ use super::attempt::{Ask, Attempt};
 use super::came::Came;
 use crate::child::clock::Clock;
 use crate::http::dial::Trust;
-use crate::http::mask;
+use crate::http::mask::Mask;
 use agentd_core::bytes::Json;
 use agentd_core::model::api::Api;
 use agentd_core::model::{Message, ModelError, ModelErrorKind, ModelRequest, Reply, WireNames};
@@ -64,7 +64,7 @@ fn attempt(number: u64, api: &Api, remote: &Remote, endpoint: &Endpoint, request
         base: endpoint.url.clone(),
         request: api.request(remote, endpoint, request),
         reader: api.reader(),
-        secrets: mask::secrets(endpoint.token.iter().chain(remote.headers.values())),
+        mask: Mask::of_endpoint(endpoint.token.as_deref(), &remote.headers),
         trust: Arc::new(Trust::default()),
         clock,
         came: Came::default(),

@@ -10,7 +10,7 @@ use super::{Inbox, Order};
 use crate::child::clock::Clock;
 use crate::child::inbox;
 use crate::http::dial::Trust;
-use crate::http::mask;
+use crate::http::mask::Mask;
 use agentd_core::address::host;
 use agentd_core::model::api::Api;
 use agentd_core::model::retry::{Next, Retry};
@@ -147,7 +147,7 @@ impl Connection {
             base: target.url.clone(),
             request: self.api.request(&self.remote, target, request),
             reader: self.api.reader(),
-            secrets: mask::secrets(target.token.iter().chain(self.remote.headers.values())),
+            mask: Mask::of_endpoint(target.token.as_deref(), &self.remote.headers),
             trust: Arc::clone(&self.trust),
             clock: self.line.clock,
             came: self.line.came.clone(),

@@ -12,7 +12,7 @@ use crate::http::exchange::{self, Heard, Target};
 use crate::http::line::Line;
 use crate::http::mask::Mask;
 use agentd_core::limits;
-use agentd_core::mcp::{Broken, Client, Era, Exchange, Method, Output};
+use agentd_core::mcp::{Broken, Client, Era, Exchange, Output};
 use agentd_core::time::{Duration, Instant};
 use agentd_core::wire::message::{HttpServer, Server};
 use std::collections::BTreeMap;
@@ -48,19 +48,6 @@ pub(super) enum Happened {
     Heard { exchange: u64, heard: Heard },
 }
 
-/// How long a server is waited for that does not say whether it has a stream for what it says unasked. Until that stream is
-/// open some servers say into the void what a call makes them ask, and wait for an answer for ever.
-const LISTEN_WAIT: Duration = Duration::from_secs(1);
-
-/// What a server offers, not yet told.
-struct Held {
-    offer: Box<Offer>,
-    /// The exchange that opens the stream, while nothing came of it.
-    stream: Option<u64>,
-    /// It is told then, whatever comes of that.
-    by: Instant,
-}
-
 /// One server's thread.
 pub(in crate::child) struct Remote {
     index: usize,
@@ -76,7 +63,6 @@ pub(in crate::child) struct Remote {
     queue: SyncSender<Happened>,
     open: BTreeMap<u64, Arc<Line>>,
     account: Account,
-    held: Option<Held>,
     /// The session is over, or about to be: until then its end may take.
     closing: Option<Instant>,
 }
@@ -102,7 +88,6 @@ impl Remote {
             happened,
             queue: queue.clone(),
             open: BTreeMap::new(),
-            held: None,
             closing: None,
         };
         (remote, Link(To::Remote(queue)))
@@ -132,8 +117,7 @@ impl Remote {
 
     /// One thing that happens next, or time.
     fn turn(&mut self) {
-        let held = self.held.as_ref().map(|held| held.by);
-        let until = self.client.poll_timeout().into_iter().chain(self.closing).chain(held).min();
+        let until = self.client.poll_timeout().into_iter().chain(self.closing).min();
         let wait = until.map_or(Duration::MAX, |at| self.clock.until(at));
         match self.happened.recv_timeout(wait) {
             Ok(Happened::Ordered(order)) => self.obey(order),
@@ -151,9 +135,6 @@ impl Remote {
             return;
         }
         let now = self.clock.now();
-        if let Some(held) = &mut self.held {
-            held.stream = held.stream.filter(|stream| *stream != exchange);
-        }
         match heard {
             Heard::Head { status, headers } => self.client.head(now, exchange, status, &headers),
             Heard::Body(bytes) => self.client.body(now, exchange, &bytes),
@@ -182,12 +163,7 @@ impl Remote {
     fn settle(&mut self) {
         while let Some(output) = self.client.pop() {
             match output {
-                Output::Open(exchange) => {
-                    if let (Method::Get, Some(held)) = (exchange.method, &mut self.held) {
-                        held.stream = Some(exchange.number);
-                    }
-                    self.make(exchange);
-                }
+                Output::Open(exchange) => self.make(exchange),
                 Output::Shut { exchange } => {
                     if let Some(line) = self.open.remove(&exchange) {
                         line.shut();
@@ -196,8 +172,7 @@ impl Remote {
                 Output::Ready { server_name, version, protocol, era, capabilities, tools, resources } => {
                     let name = server_name;
                     let offer = Offer { name, version, protocol, era, capabilities, tools, resources };
-                    let by = self.clock.now() + LISTEN_WAIT;
-                    self.held = Some(Held { offer: Box::new(offer), stream: None, by });
+                    self.tell(ServerEvent::Ready(Box::new(offer)));
                 }
                 Output::Changed { tools, .. } => self.tell(ServerEvent::Changed { tools }),
                 Output::Failed { error } => {
@@ -220,12 +195,6 @@ impl Remote {
                 // Of a client over pipes.
                 Output::Send(_) => {}
             }
-        }
-        let now = self.clock.now();
-        let waits =
-            |held: &mut Held| held.by > now && held.stream.is_some_and(|s| self.open.contains_key(&s));
-        if let Some(held) = self.held.take_if(|held| !waits(held)) {
-            self.tell(ServerEvent::Ready(held.offer));
         }
     }
 

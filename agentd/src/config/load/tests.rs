@@ -383,7 +383,11 @@ fn what_takes_two_keys_to_see() {
             "a2a.principals[0].match.token",
             "the secret K is not there",
         ),
-        ("a2a: {principals: [{id: a, match: {token: canary}}]}", "a2a.principals[0].match.token", "holds"),
+        (
+            "a2a: {principals: [{id: a, match: {token: canary}}]}",
+            "a2a.principals[0].match.token",
+            "is not a reference",
+        ),
     ] {
         let problem = only(&format!("{text}\n"));
         assert_eq!(problem.path, path, "{text}: {problem}");

@@ -136,5 +136,8 @@ fn ends_run(kind: FailKind) -> bool {
 }
 
 fn cancelled(reason: &str) -> String {
-    format!("cancelled: {}", preview(reason, PREVIEW_BYTES))
+    match preview(reason, PREVIEW_BYTES) {
+        reason if reason.is_empty() => "cancelled".to_owned(),
+        reason => format!("cancelled: {reason}"),
+    }
 }

@@ -1,7 +1,8 @@
 //! The stream on which a server says what nobody asked for: that its lists have changed, in either era.
 //!
-//! Owns when it is opened again. Refuses to insist: a server that does not offer one, or ends it again and again without
-//! a word, goes without. Pipes of the `initialize` era need none.
+//! Owns when it is opened again, and that a server is not ready before its first stream is answered. Refuses to insist: a
+//! server that does not offer one, or ends it again and again without a word, goes without. Pipes of the `initialize` era need
+//! none.
 
 use super::{Client, Wire};
 use crate::limits;
@@ -21,6 +22,19 @@ pub(super) struct Listening {
     again: Option<Instant>,
     /// Times in a row that it ended without a word.
     fruitless: u32,
+    /// The server is told to be ready once the stream is.
+    announcement: Option<Announcement>,
+}
+
+/// A server that has all it needs but the stream. Until that is open, some servers say into the void what a call makes them
+/// ask, and wait for an answer for ever.
+#[derive(Debug)]
+struct Announcement {
+    ready: Output,
+    /// The exchange that is to be the stream.
+    stream: u64,
+    /// It is told then, whatever comes of that.
+    by: Instant,
 }
 
 impl Listening {
@@ -29,9 +43,14 @@ impl Listening {
         self.request == Some(id)
     }
 
-    /// When the stream is to be opened again.
+    /// When something is due: the stream is to be opened again, or the server is told to be ready without it.
     pub(super) fn due(&self) -> Option<Instant> {
-        self.again
+        self.again.into_iter().chain(self.announcement.as_ref().map(|held| held.by)).min()
+    }
+
+    /// Whether nobody knows yet that the server is ready.
+    pub(super) fn is_unannounced(&self) -> bool {
+        self.announcement.is_some()
     }
 
     /// Something came.
@@ -41,9 +60,33 @@ impl Listening {
 }
 
 impl Client {
-    /// Opens the stream, where there can be one.
-    pub(super) fn listen(&mut self) {
-        let Some(hello) = self.hello() else { return };
+    /// Tells that the server is ready: at once, or when the stream of the `initialize` era is answered.
+    pub(super) fn announce(&mut self, ready: Output) {
+        let before = self.out.len();
+        match self.listen() {
+            Some(stream) => {
+                let by = self.now + limits::MCP_LISTEN_WAIT;
+                self.listening.announcement = Some(Announcement { ready, stream, by });
+            }
+            None => self.out.insert(before, ready),
+        }
+    }
+
+    /// An exchange was answered, or will not be.
+    pub(super) fn stream_answered(&mut self, exchange: u64) {
+        if self.listening.announcement.as_ref().is_some_and(|held| held.stream == exchange) {
+            self.announce_now();
+        }
+    }
+
+    /// Tells what is held back, if anything is.
+    pub(super) fn announce_now(&mut self) {
+        self.out.extend(self.listening.announcement.take().map(|held| held.ready));
+    }
+
+    /// Opens the stream, where there can be one; its exchange, where it is one of its own.
+    pub(super) fn listen(&mut self) -> Option<u64> {
+        let hello = self.hello()?;
         let (tools, resources) = (hello.tells("tools"), hello.tells("resources"));
         match (hello.era, &mut self.wire) {
             (Era::Stateless, _) if tools || resources => {
@@ -53,12 +96,15 @@ impl Client {
                 }
                 self.listening.request =
                     Some(self.request("subscriptions/listen", json!({"notifications": wanted})));
+                None
             }
             (Era::Initialize, Wire::Http(http)) => {
-                let exchange = http.get(What::Listen, None);
-                self.out.extend(exchange.map(Output::Open));
+                let exchange = http.get(What::Listen, None)?;
+                let number = exchange.number;
+                self.out.push_back(Output::Open(exchange));
+                Some(number)
             }
-            (Era::Stateless | Era::Initialize, _) => {}
+            (Era::Stateless | Era::Initialize, _) => None,
         }
     }
 
@@ -98,6 +144,9 @@ impl Client {
     }
 
     pub(super) fn tick_listening(&mut self) {
+        if self.listening.announcement.as_ref().is_some_and(|held| held.by <= self.now) {
+            self.announce_now();
+        }
         if self.listening.again.is_some_and(|at| at <= self.now) {
             self.listening.again = None;
             self.listen();

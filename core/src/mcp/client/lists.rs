@@ -149,7 +149,7 @@ impl Client {
 
     fn ready(&mut self, hello: Hello, tools: Vec<ToolInfo>, resources: Vec<ResourceInfo>) {
         self.listed_at = self.now;
-        self.out.push_back(Output::Ready {
+        let ready = Output::Ready {
             server_name: hello.name.clone(),
             version: hello.version.clone(),
             protocol: hello.protocol.to_owned(),
@@ -157,9 +157,9 @@ impl Client {
             capabilities: hello.capabilities.clone(),
             tools,
             resources,
-        });
+        };
         self.phase = Phase::Ready { hello };
-        self.listen();
+        self.announce(ready);
     }
 
     /// The server says that a list of its has changed.
@@ -216,6 +216,7 @@ impl Client {
             Ok(true) => self.relist(lists),
             Ok(false) => {
                 let (tools, resources) = self.adopt(*lists);
+                self.announce_now();
                 self.out.push_back(Output::Changed { tools, resources });
             }
             Err(error) => self.stale(&error),

@@ -16,6 +16,7 @@ impl Client {
     pub fn head(&mut self, now: Instant, exchange: u64, status: u16, headers: &[(String, String)]) {
         self.now = now;
         self.fed(exchange, |http, facts| http.head(exchange, status, headers, facts));
+        self.stream_answered(exchange);
     }
 
     /// More of an exchange's body came, cut anywhere.
@@ -31,6 +32,7 @@ impl Client {
             http.ended(exchange, how, facts);
             false
         });
+        self.stream_answered(exchange);
     }
 
     fn fed(&mut self, exchange: u64, feed: impl FnOnce(&mut Http, &mut Vec<Fact>) -> bool) {

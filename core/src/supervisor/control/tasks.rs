@@ -2,6 +2,7 @@
 //! its prompt's answer, and nothing later changes it.
 
 use super::super::Core;
+use super::super::keeping::Shelf;
 use super::Wait;
 use crate::a2a::{self, Paging, RpcError, TaskState, TaskView, artifact_update, status_update};
 use crate::action::Actions;
@@ -10,10 +11,10 @@ use crate::http::Response;
 use crate::id::{ConnId, RunId};
 use crate::limits;
 use crate::record::ResultObject;
-use crate::time::Wall;
+use crate::store::{TaskRow, Write};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// All tasks that are known.
 #[derive(Debug, Serialize, Deserialize)]
@@ -26,19 +27,14 @@ pub(super) struct Tasks {
     ended: VecDeque<RunId>,
     /// Of texts and results of those.
     bytes: usize,
+    /// Those that have changed since they were last saved.
+    unkept: BTreeSet<RunId>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Task {
-    principal: String,
-    prompt: u64,
-    message_id: String,
-    text: String,
-    state: TaskState,
-    since: Wall,
-    error: Option<String>,
-    result: Value,
-    partial: bool,
+    row: TaskRow,
+    /// Of its text and its result, once it has ended.
     bytes: usize,
 }
 
@@ -50,7 +46,14 @@ impl Default for Tasks {
             by_prompt: BTreeMap::new(),
             ended: VecDeque::new(),
             bytes: 0,
+            unkept: BTreeSet::new(),
         }
+    }
+}
+
+impl Task {
+    fn size(&self) -> usize {
+        self.row.text.len() + self.row.result.to_string().len()
     }
 }
 
@@ -60,21 +63,21 @@ impl Tasks {
     }
 
     pub(super) fn state(&self, task: RunId) -> Option<TaskState> {
-        self.all.get(&task).map(|task| task.state)
+        self.all.get(&task).map(|task| task.row.state)
     }
 
     pub(super) fn principal(&self, task: RunId) -> Option<&str> {
-        self.all.get(&task).map(|task| task.principal.as_str())
+        self.all.get(&task).map(|task| task.row.principal.as_str())
     }
 
     pub(super) fn prompt(&self, task: RunId) -> Option<u64> {
-        self.all.get(&task).map(|task| task.prompt)
+        self.all.get(&task).map(|task| task.row.prompt)
     }
 
     /// The task that this message of this principal has begun already.
     pub(super) fn sent_before(&self, principal: &str, message_id: &str) -> Option<RunId> {
         let mut newest_first = self.all.iter().rev();
-        let same = |task: &Task| task.principal == principal && task.message_id == message_id;
+        let same = |task: &Task| task.row.principal == principal && task.row.message_id == message_id;
         newest_first.find(|(_, task)| same(task)).map(|(id, _)| *id)
     }
 
@@ -84,7 +87,7 @@ impl Tasks {
     }
 
     fn with_view<T>(&self, id: RunId, show: impl FnOnce(&TaskView<'_>) -> T) -> Option<T> {
-        let task = self.all.get(&id)?;
+        let task = &self.all.get(&id)?.row;
         let (id, context) = (id.to_string(), self.context.to_string());
         Some(show(&TaskView {
             id: &id,
@@ -108,8 +111,8 @@ impl Tasks {
             }
         };
         let fits = |task: &Task| {
-            whose.is_none_or(|whose| task.principal == whose)
-                && paging.state.is_none_or(|state| task.state == state)
+            whose.is_none_or(|whose| task.row.principal == whose)
+                && paging.state.is_none_or(|state| task.row.state == state)
         };
         let fitting = || self.all.iter().rev().filter(|(_, task)| fits(task)).map(|(id, _)| *id);
         let mut rest = fitting().skip_while(|id| after.is_some_and(|after| *id >= after)).peekable();
@@ -121,15 +124,27 @@ impl Tasks {
         Ok(json!({ "tasks": tasks, "nextPageToken": next, "pageSize": size, "totalSize": total }))
     }
 
-    /// Forgets the oldest that have ended, beyond what is kept.
-    fn trim(&mut self) {
+    /// It has ended.
+    fn shelve(&mut self, id: RunId) {
+        let Some(task) = self.all.get_mut(&id) else { return };
+        task.bytes = task.size();
+        self.bytes += task.bytes;
+        self.ended.push_back(id);
+    }
+
+    /// Forgets the oldest that have ended, beyond what is kept; which these are.
+    fn trim(&mut self) -> Vec<RunId> {
         let (most, bytes) = limits::TASKS;
+        let mut forgotten = Vec::new();
         while self.ended.len() > most || self.bytes > bytes {
-            let Some(oldest) = self.ended.pop_front() else { return };
+            let Some(oldest) = self.ended.pop_front() else { break };
             if let Some(task) = self.all.remove(&oldest) {
                 self.bytes -= task.bytes;
+                self.unkept.remove(&oldest);
+                forgotten.push(oldest);
             }
         }
+        forgotten
     }
 }
 
@@ -147,7 +162,8 @@ impl Core {
         let last = self.surface.tasks.all.keys().next_back().copied();
         let id = last.map_or(id, |last| id.max(last.next()));
         let prompt = self.next_prompt();
-        let task = Task {
+        let row = TaskRow {
+            id,
             principal: principal.id.clone(),
             prompt,
             message_id: message_id.to_owned(),
@@ -157,10 +173,10 @@ impl Core {
             error: None,
             result: Value::Null,
             partial: false,
-            bytes: 0,
         };
-        self.surface.tasks.all.insert(id, task);
+        self.surface.tasks.all.insert(id, Task { row, bytes: 0 });
         self.surface.tasks.by_prompt.insert(prompt, id);
+        self.task_changed(id);
         self.prompt_submitted(text.to_owned(), out);
         id
     }
@@ -176,9 +192,10 @@ impl Core {
     pub(in crate::supervisor) fn task_begins(&mut self, prompt: u64, out: &mut Actions) {
         let Some(id) = self.surface.tasks.by_prompt.get(&prompt).copied() else { return };
         let Some(task) = self.surface.tasks.all.get_mut(&id) else { return };
-        if task.state == TaskState::Submitted {
-            task.state = TaskState::Working;
-            task.since = self.now.wall;
+        if task.row.state == TaskState::Submitted {
+            task.row.state = TaskState::Working;
+            task.row.since = self.now.wall;
+            self.task_changed(id);
             self.tell_task(id, out);
         }
     }
@@ -187,16 +204,69 @@ impl Core {
     pub(in crate::supervisor) fn task_ends(&mut self, prompt: u64, result: &ResultObject, out: &mut Actions) {
         let Some(id) = self.surface.tasks.by_prompt.remove(&prompt) else { return };
         let Some(task) = self.surface.tasks.all.get_mut(&id) else { return };
-        task.state = TaskState::of(result.status);
-        task.since = self.now.wall;
-        task.error = result.error.clone();
-        task.result = result.result.clone();
-        task.partial = result.partial;
-        task.bytes = task.text.len() + task.result.to_string().len();
-        self.surface.tasks.bytes += task.bytes;
-        self.surface.tasks.ended.push_back(id);
+        task.row.state = TaskState::of(result.status);
+        task.row.since = self.now.wall;
+        task.row.error = result.error.clone();
+        task.row.result = result.result.clone();
+        task.row.partial = result.partial;
+        self.surface.tasks.shelve(id);
+        self.task_changed(id);
         self.tell_task(id, out);
-        self.surface.tasks.trim();
+        let forgotten = self.surface.tasks.trim();
+        self.throw_away(forgotten.into_iter().map(Write::NoTask));
+    }
+
+    /// It is saved with the conversation, whose prompt it is.
+    fn task_changed(&mut self, id: RunId) {
+        if self.config.store.keeps {
+            self.surface.tasks.unkept.insert(id);
+            self.mark(Shelf::Conversation);
+        }
+    }
+
+    /// Tasks as they are to be saved.
+    pub(in crate::supervisor) fn changed_tasks(&mut self) -> Vec<Write> {
+        let tasks = &mut self.surface.tasks;
+        let rows = std::mem::take(&mut tasks.unkept).into_iter().filter_map(|id| tasks.all.get(&id));
+        rows.map(|task| Write::Task(Box::new(task.row.clone()))).collect()
+    }
+
+    /// A save with these failed, and the next one holds them again.
+    pub(in crate::supervisor) fn tasks_not_kept(&mut self, tasks: &[RunId]) {
+        let known = tasks.iter().filter(|id| self.surface.tasks.all.contains_key(id));
+        self.surface.tasks.unkept.extend(known.copied().collect::<Vec<_>>());
+    }
+
+    /// The conversation's name to clients, where there can be any.
+    pub(in crate::supervisor) fn conversation_name(&self) -> Option<RunId> {
+        Some(self.surface.tasks.context).filter(|context| *context != RunId::NIL)
+    }
+
+    /// Tasks of an earlier life. One that had not ended goes on with its prompt, which the conversation has.
+    pub(in crate::supervisor) fn restore_tasks(&mut self, context: Option<RunId>, rows: Vec<TaskRow>) {
+        let tasks = &mut self.surface.tasks;
+        tasks.context = context.unwrap_or(tasks.context);
+        let (mut ended, mut changed) = (Vec::new(), Vec::new());
+        for mut row in rows {
+            let (id, prompt) = (row.id, row.prompt);
+            if !row.state.is_final() && self.conversation.has_prompt(prompt) {
+                tasks.by_prompt.insert(prompt, id);
+            } else {
+                if !row.state.is_final() {
+                    row.state = TaskState::Failed;
+                    changed.push(id);
+                    row.error =
+                        Some("the daemon died, and what it kept does not say what became of it".into());
+                }
+                ended.push((row.since, id));
+            }
+            tasks.all.insert(id, Task { row, bytes: 0 });
+        }
+        ended.sort_unstable();
+        ended.into_iter().for_each(|(_, id)| tasks.shelve(id));
+        let forgotten = tasks.trim();
+        changed.into_iter().for_each(|id| self.task_changed(id));
+        self.throw_away(forgotten.into_iter().map(Write::NoTask));
     }
 
     /// Tells everybody who follows a task where it is.

@@ -540,3 +540,51 @@ fn the_surface_survives_a_checkpoint() {
     desk.turn(NodeId(1), 1, "three");
     assert_eq!(desk.json(1)["result"]["task"]["status"]["state"], "TASK_STATE_COMPLETED");
 }
+
+/// A client that was told of a task hears of it from the next life too, and the same message makes no second turn.
+#[test]
+fn tasks_outlive_a_daemon_whose_store_does() {
+    let mut config = daemon().core.config.clone();
+    config.store.keeps = true;
+    let mut desk = Desk::new(config);
+    desk.event(Event::Seeded { seed: 7 });
+    desk.open(1, Door::Control, own());
+    let mut at_once = |id: &str| {
+        let mut params = message(id, id);
+        params["configuration"] = json!({ "returnImmediately": true });
+        let answer = desk.called(1, &rpc("SendMessage", params));
+        answer["result"]["task"]["id"].as_str().expect("a task").to_owned()
+    };
+    let (first, second, third) = (at_once("m-1"), at_once("m-2"), at_once("m-3"));
+    desk.ready(NodeId(1));
+    desk.turn(NodeId(1), 1, "three");
+    let context = desk.called(1, &rpc("GetTask", json!({ "id": first })))["result"]["contextId"].clone();
+
+    let mut desk = desk.reborn();
+    desk.open(1, Door::Control, own());
+    let all = desk.called(1, &rpc("ListTasks", json!({ "includeArtifacts": true })));
+    let tasks = all["result"]["tasks"].as_array().expect("tasks").clone();
+    let told: Vec<(&str, &str)> = tasks
+        .iter()
+        .map(|task| (task["id"].as_str().expect("an id"), task["status"]["state"].as_str().expect("a state")))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            (third.as_str(), "TASK_STATE_SUBMITTED"),
+            (second.as_str(), "TASK_STATE_WORKING"),
+            (first.as_str(), "TASK_STATE_COMPLETED"),
+        ]
+    );
+    assert_eq!(tasks[2]["artifacts"][0]["parts"][0]["text"], "three");
+    assert!(tasks.iter().all(|task| task["contextId"] == context), "{tasks:?}");
+    // Sent again it is the same task, and a cancel reaches the prompt that still waits.
+    let mut params = message("m-2", "m-2");
+    params["configuration"] = json!({ "returnImmediately": true });
+    let again = desk.called(1, &rpc("SendMessage", params));
+    assert_eq!(again["result"]["task"]["id"], second.as_str());
+    let cancelled = desk.called(1, &rpc("CancelTask", json!({ "id": third })));
+    assert_eq!(cancelled["result"]["status"]["state"], "TASK_STATE_CANCELED", "{cancelled}");
+    let desk = desk.reborn();
+    assert_eq!(desk.core.conversation.last, 3, "no prompt was asked twice");
+}

@@ -17,6 +17,7 @@ mod reload;
 mod restart;
 mod saving;
 mod sums;
+mod surface_plan;
 mod throttling;
 mod turns;
 mod waits;

@@ -90,6 +90,10 @@ impl Net {
         self.turn();
     }
 
+    fn is_ready(&self) -> bool {
+        self.out.iter().any(|output| matches!(output, Output::Ready { .. }))
+    }
+
     fn answers(&self) -> Vec<(u64, bool, String)> {
         answers(&self.out)
     }
@@ -123,8 +127,8 @@ fn tool(hints: serde_json::Value) -> serde_json::Value {
     json!({"tools": [{"name": "echo", "inputSchema": {"type": "object"}, "annotations": hints}]})
 }
 
-/// A server with a session, ready; its GET stream is open.
-fn session(hints: serde_json::Value) -> Net {
+/// A server with a session that has said all of itself, and is asked for its stream.
+fn asked_for_its_stream(hints: serde_json::Value) -> Net {
     let mut net = Net::new();
     net.answer(
         "server/discover",
@@ -138,7 +142,24 @@ fn session(hints: serde_json::Value) -> Net {
     net.answer("initialize", 200, JSON, Some("s-1"), &hello);
     net.answer("notifications/initialized", 202, "", None, "");
     net.result("tools/list", tool(hints));
-    assert!(net.out.iter().any(|o| matches!(o, Output::Ready { era: Era::Initialize, .. })), "{:?}", net.out);
+    assert!(!net.is_ready(), "{:?}", net.out);
+    net
+}
+
+/// A server with a session, ready; its GET stream is open.
+fn session(hints: serde_json::Value) -> Net {
+    let mut net = asked_for_its_stream(hints);
+    let stream = net.find("GET");
+    net.head(&stream, 200, SSE, None);
+    assert!(net.is_ready(), "{:?}", net.out);
+    net
+}
+
+/// A server with a session, ready, that has no such stream.
+fn session_without_a_stream(hints: serde_json::Value) -> Net {
+    let mut net = asked_for_its_stream(hints);
+    net.answer("GET", 405, "", None, "");
+    assert!(net.is_ready(), "{:?}", net.out);
     net
 }
 
@@ -330,8 +351,7 @@ fn an_answer_that_was_lost_is_asked_for_again_only_where_that_is_harmless() {
 
 #[test]
 fn a_stream_that_says_where_it_was_is_taken_up_there() {
-    let mut net = session(json!({}));
-    net.answer("GET", 405, "", None, "");
+    let mut net = session_without_a_stream(json!({}));
     net.call(1);
     let made = net.find("tools/call");
     net.head(&made, 200, SSE, None);
@@ -406,8 +426,7 @@ fn a_refusal_to_go_on_with_an_answer_does_not_mean_that_nothing_was_called() {
     ] {
         for hints in [json!({}), json!({"readOnlyHint": true}), json!({"idempotentHint": true})] {
             let harmless = hints != json!({});
-            let mut net = session(hints);
-            net.answer("GET", 405, "", None, "");
+            let mut net = session_without_a_stream(hints);
             let resumed = broken_off(&mut net, 1);
             match status {
                 0 => net.cut(&resumed, false),
@@ -534,11 +553,42 @@ fn starts_that_come_to_nothing_say_why() {
     assert!(net.out.iter().any(|o| matches!(o, Output::Ready { era: Era::Stateless, .. })), "{:?}", net.out);
 }
 
+/// A call that made the server ask something before the stream was open would wait for an answer for ever.
+#[test]
+fn a_server_is_ready_once_its_stream_is_answered_or_a_second_has_passed() {
+    for broken in [true, false] {
+        let mut net = asked_for_its_stream(json!({}));
+        let stream = net.find("GET");
+        if broken {
+            net.cut(&stream, false);
+        } else {
+            net.head(&stream, 200, SSE, None);
+        }
+        assert!(net.is_ready(), "{:?}", net.out);
+    }
+    let mut net = asked_for_its_stream(json!({}));
+    let due = net.client.poll_timeout().expect("it is bounded");
+    assert_eq!(due, at(1) + limits::MCP_LISTEN_WAIT);
+    net.client.tick(at(1_000));
+    net.turn();
+    assert!(!net.is_ready());
+    net.client.tick(due);
+    net.turn();
+    assert!(net.is_ready());
+    // An answer that comes late after all changes nothing, and one that is gone before it was ready never was.
+    let stream = net.find("GET");
+    net.head(&stream, 200, SSE, None);
+    assert_eq!(net.out.iter().filter(|o| matches!(o, Output::Ready { .. })).count(), 1);
+    let mut net = asked_for_its_stream(json!({}));
+    net.client.closed("it went away");
+    net.turn();
+    assert!(!net.is_ready() && net.failed().contains("it went away"), "{:?}", net.out);
+}
+
 #[test]
 fn what_is_said_unasked_comes_on_a_stream_of_its_own() {
     let mut net = session(json!({}));
     let stream = net.find("GET");
-    net.head(&stream, 200, SSE, None);
     net.body(&stream, "data: {\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"roots/list\"}\n\n");
     let reply =
         net.open.iter().find(|open| message(open)["error"]["code"] == -32601).cloned().expect("a reply");
