@@ -20,7 +20,7 @@ use agentd_core::time::Now;
 /// written, and closed as the driver ends. The conversation goes on until
 /// the supervisor is shut down.
 pub fn builder(loaded: Loaded) -> Builder {
-    let Loaded { config, settings, warnings: _ } = loaded;
+    let Loaded { config, settings, .. } = loaded;
     let children = Image::own(child_environment(&settings.env_passthrough));
     let secrets = settings.secrets;
     let builder = Supervisor::builder(config, children).secrets(move |spawn| {

@@ -2,13 +2,13 @@
 //! process becomes a supervisor (signals before threads) and stops being one (the journal, then the log, each
 //! within bounds). Refuses policy: what happens to a run is the core's to decide. Called by the command line.
 
-use crate::config::{Code, Config, Loaded, Problem, Settings};
+use crate::config::{Code, Config, Loaded, LogFormat, Problem, Settings};
 use crate::driver::Driver;
 use crate::environment;
 use crate::journal::{Journal, JournalError};
 use crate::log::{self, Format, Log};
 use crate::secrets::{self, Secrets};
-use crate::serve::{Manager, Marks, Open};
+use crate::serve::{Around, Manager, Marks, Open, Reload};
 use crate::store::{Store, StoreError};
 use crate::tree::{Screen, Tree};
 use agentd_core::action::{Action, Costliest};
@@ -20,13 +20,13 @@ use agentd_core::snapshot::Snapshot;
 use agentd_core::store::{Class, Write};
 use agentd_core::supervisor::Core;
 use agentd_core::time::{Duration, Instant, Now};
-use agentd_core::wire::message::{FailKind, Spawn};
+use agentd_core::wire::message::{FailKind, ModelSwap, Spawn};
 use agentd_core::wire::{Down, Encoder};
 use agentd_host::Pid;
 use agentd_host::clock::Clock;
 use agentd_host::descriptors;
 use agentd_host::error::{DriverError, OsError};
-use agentd_host::mailbox::PostError;
+use agentd_host::mailbox::{PostError, Poster};
 use agentd_host::outside::{Outside, StoreAnswer};
 use agentd_host::reactor::{Ended, Options};
 use agentd_host::service;
@@ -35,7 +35,7 @@ use agentd_host::spawner::Image;
 use agentd_host::tree::{self as processes, Identity};
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
-use std::io;
+use std::io::{self, IsTerminal};
 
 /// How long the journal may take to write what waits, at the end.
 pub(crate) const JOURNAL_END: Duration = Duration::from_secs(5);
@@ -115,7 +115,7 @@ impl Supervisor {
     /// Makes this process a supervisor that logs to stderr, with the live tree of runs below the log if `tree`
     /// (ask [`crate::tree::fits_stderr`]). Call it before the first thread.
     pub fn start(loaded: Loaded, driver: Driver, format: Format, tree: bool) -> Result<Supervisor, Error> {
-        let Loaded { config, settings, warnings } = loaded;
+        let Loaded { config, settings, warnings, effective: _ } = loaded;
         let failed = |action| move |error| Error::Start { action, error };
         let hangup_ignored = signals::hangup_is_ignored().map_err(failed("ask for SIGHUP"))?;
         signals::reset_inherited().map_err(failed("reset signals"))?;
@@ -157,12 +157,13 @@ impl Supervisor {
             log: &self.log,
             tree: self.tree.as_ref(),
             journal: &mut self.journal,
-            secrets: &self.settings.secrets,
+            secrets: self.settings.secrets.clone(),
             answered,
             delivered: None,
             marks: None,
             store: None,
             manager: None,
+            reload: None,
         };
         let ended = self.driver.run(&mut core, &mut around, options)?;
         let (result, fault) = around.delivered.unzip();
@@ -181,9 +182,14 @@ impl Supervisor {
         Image::own(child_environment(&self.settings.env_passthrough)).with_descriptors(self.descriptors)
     }
 
-    /// Runs a daemon until it has drained. `open` has its doors, which are closed then; `manager` is who wants to be told how
-    /// it stands.
-    pub fn serve(&mut self, mut open: Open, mut manager: Option<Manager>) -> Result<Ended, Error> {
+    /// Runs a daemon until it has drained. `open` has its doors, which are closed then, `reload` where its configuration came
+    /// from; `manager` is who wants to be told how it stands.
+    pub(crate) fn serve(
+        &mut self,
+        mut open: Open,
+        reload: Reload,
+        mut manager: Option<Manager>,
+    ) -> Result<Ended, Error> {
         let signals = self.signals.take().ok_or(Error::Spent)?;
         let mut options = Options::new(self.image(), Some(signals))?;
         options.listeners = std::mem::take(&mut open.listeners);
@@ -206,12 +212,13 @@ impl Supervisor {
             log: &self.log,
             tree: None,
             journal: &mut self.journal,
-            secrets: &self.settings.secrets,
+            secrets: self.settings.secrets.clone(),
             answered: &mut |_| {},
             delivered: None,
             marks: Some(&mut open.marks),
             store: store.as_ref(),
             manager: manager.as_mut(),
+            reload: Some((reload, options.poster())),
         };
         let ended = self.driver.run(&mut core, &mut around, options)?;
         if let Some(store) = store {
@@ -276,7 +283,7 @@ struct Surroundings<'a> {
     log: &'a Log,
     tree: Option<&'a Tree>,
     journal: &'a mut Option<Journal>,
-    secrets: &'a Secrets,
+    secrets: Secrets,
     answered: &'a mut dyn FnMut(&ResultObject),
     delivered: Option<(ResultObject, Option<FailKind>)>,
     /// Of a daemon: what tokens look like to the core.
@@ -285,6 +292,8 @@ struct Surroundings<'a> {
     store: Option<&'a Store>,
     /// Who wants to be told how a daemon stands.
     manager: Option<&'a mut Manager>,
+    /// Of a daemon: how its configuration is read again, and where that is told.
+    reload: Option<(Reload, Poster)>,
 }
 
 impl Surroundings<'_> {
@@ -367,9 +376,40 @@ impl Outside for Surroundings<'_> {
         turned.wanted
     }
 
+    fn load_config(&mut self) -> Result<(), String> {
+        match &self.reload {
+            Some((reload, poster)) => reload.begin(poster.clone()),
+            None => Err("only a daemon's configuration is read again".to_owned()),
+        }
+    }
+
+    fn reload_ended(&mut self, now: Now, used: bool) {
+        let Some(around) = self.reload.as_mut().and_then(|(reload, _)| reload.end(used)) else { return };
+        let Around { secrets, log_level, log_format, warnings } = around;
+        self.secrets = secrets;
+        self.log.set_level(log_level);
+        self.log.set_format(log_format_of_daemon(log_format));
+        report_warnings(self.log, now, &warnings);
+    }
+
+    fn encode_model(&mut self, number: u64, swap: &ModelSwap) -> Result<Vec<u8>, String> {
+        let filled = self.secrets.put_in_swap(swap)?;
+        Encoder::at(number).encode_down(&Down::Model(filled)).map_err(|error| error.to_string())
+    }
+
     fn encode_spawn(&mut self, spawn: &Spawn) -> Result<Vec<u8>, String> {
         let filled = self.secrets.put_in(spawn)?;
         Encoder::new().encode_down(&Down::Spawn(Box::new(filled))).map_err(|error| error.to_string())
+    }
+}
+
+/// How a daemon's log looks, where the configuration does not say.
+pub(crate) fn log_format_of_daemon(configured: Option<LogFormat>) -> Format {
+    match configured {
+        Some(LogFormat::Json) => Format::Json,
+        Some(LogFormat::Text) => Format::Text,
+        None if io::stderr().is_terminal() => Format::Text,
+        None => Format::Json,
     }
 }
 

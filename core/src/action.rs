@@ -37,6 +37,16 @@ pub enum Action {
         /// One whole frame, length prefix included.
         frame: Bytes,
     },
+    /// Write a `model` frame: as `SendSpawn`, secrets are put in here. Where that fails, the same frame is written without
+    /// a model, and told of by `ModelFrameFailed`. Other answer: as `SendToChild`.
+    SendModel {
+        /// To whom.
+        node: NodeId,
+        /// The frame's number in this direction.
+        number: u64,
+        /// What it says.
+        payload: ModelFrame,
+    },
     /// Close the child's stdin once what is queued has left.
     CloseStdin {
         /// Whose.
@@ -75,6 +85,14 @@ pub enum Action {
     },
     /// Say why, in the log.
     Note(Note),
+    /// Read the configuration again, from where it was read at the start. Answer: `ConfigReady` or `ConfigRefused`.
+    LoadConfig,
+    /// A reload is over. Where it is in use, what was read last counts from now on for all that surrounds the core too:
+    /// whatever is asked for before this action is done with what was in use before. No answer.
+    EndReload {
+        /// The configuration of the last `ConfigReady` is in use.
+        used: bool,
+    },
     /// A prompt has its answer. Usage is as known now; `Exit` has the final sums.
     Deliver {
         /// The prompt's number; 0 when nobody asked: the conversation was told of ended runs and has answered.
@@ -158,6 +176,10 @@ pub struct Costliest {
 /// The first frame; boxed, for an action is small.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SpawnFrame(pub Box<message::Spawn>);
+
+/// A `model` frame; boxed, for an action is small.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ModelFrame(pub Box<message::ModelSwap>);
 
 /// Kernel limits of one child (S5.6), set by the parent before the first frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]

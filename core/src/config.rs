@@ -6,7 +6,7 @@ use crate::money::{Price, Usd};
 use crate::time::Duration;
 use crate::wire::message::{Mode, Model, RunLimits, Server, ToolDecl};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The core's configuration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -40,6 +40,9 @@ pub struct Config {
     pub budget: Budget,
     /// The model of `intelligence.budget.degrade`.
     pub degraded: Option<ModelChoice>,
+    /// `intelligence.swap_policy`.
+    #[serde(default)]
+    pub swap: SwapPolicy,
     /// `limits.subagents`.
     pub subagents: SubagentLimits,
     /// `subagents.defaults`.
@@ -166,6 +169,7 @@ impl Config {
             run_usd: None,
             budget: Budget::default(),
             degraded: None,
+            swap: SwapPolicy::default(),
             subagents: SubagentLimits::default(),
             defaults: SpawnDefaults::default(),
             liveness: Liveness::default(),
@@ -196,6 +200,48 @@ impl ModelChoice {
     /// A model that can be used and has no price.
     pub fn of(model: Model) -> ModelChoice {
         ModelChoice { model, price: None, unusable: None }
+    }
+}
+
+/// When a run that works takes the model that a reload gives it (S10.8).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SwapPolicy {
+    /// With its next turn. A run that has one turn ends on the model that it began with.
+    #[default]
+    FinishOnOld,
+    /// At once: a model call in flight is given up, paid for by estimate, and made again.
+    RestartTurn,
+}
+
+/// A configuration that was read again, and what of it is new.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Reloaded {
+    /// All of it.
+    pub config: Config,
+    /// Keys that differ from those in use and count from now on, sorted.
+    pub applied: Vec<String>,
+    /// Keys that differ and count only once the daemon is started anew, sorted.
+    pub restart_needed: Vec<String>,
+    /// References of models whose connection is not what it was, the values of its secrets included. A comparison of two
+    /// configurations would not tell: neither has values, and a journal has not even what refers to them.
+    pub models: BTreeSet<String>,
+    /// Names of servers of which the same is true.
+    pub servers: BTreeSet<String>,
+}
+
+impl Reloaded {
+    /// The same without values, as [`Config::without_values`].
+    #[must_use]
+    pub fn without_values(&self) -> Reloaded {
+        let Reloaded { config, applied, restart_needed, models, servers } = self;
+        Reloaded {
+            config: config.without_values(),
+            applied: applied.clone(),
+            restart_needed: restart_needed.clone(),
+            models: models.clone(),
+            servers: servers.clone(),
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 //! trace of `(Now, Event)` is a journal, a test and a simulation. The journal's format only ever gains variants.
 
 use crate::bytes::{Bytes, Json};
+use crate::config::Reloaded;
 use crate::id::{ConnId, NodeId};
 use crate::store::Saved;
 use serde::{Deserialize, Serialize};
@@ -124,6 +125,24 @@ pub enum Event {
     Signalled {
         /// Which.
         signal: SupervisorSignal,
+    },
+    /// The configuration was read again, and can be used. Answers `LoadConfig`; a program may also tell it unasked.
+    ConfigReady(Box<Reloaded>),
+    /// The configuration was read again, or could not be, and cannot be used. Answers `LoadConfig`.
+    ConfigRefused {
+        /// How many things are wrong with it.
+        problems: u64,
+        /// All of them, with their places, for the person who must act. Holds no secret.
+        text: String,
+    },
+    /// A `SendModel` could not be made (a secret that is gone): the child was told that there is none.
+    ModelFrameFailed {
+        /// Whose.
+        node: NodeId,
+        /// Of the frame.
+        id: u64,
+        /// Why, for the person who must act.
+        error: String,
     },
     /// An operator (an embedding program, a control connection) calls one of the supervisor's tools.
     OperatorCalled {

@@ -129,6 +129,10 @@ pub const OUTPUT_SCHEMA_ERRORS: usize = 5;
 /// Messages and steers that may wait in a child; a supervisor that sends more ahead ends the run.
 pub const MESSAGES_WAITING: usize = 1_024;
 
+/// Models that a run was sent by reloads and has not taken yet, of which it takes the last it has read; the oldest is
+/// forgotten first.
+pub const SWAPS_WAITING: usize = 64;
+
 /// Messages that wait for a warm run's turns; one more is refused (S6.3).
 pub const WARM_QUEUE: usize = 64;
 

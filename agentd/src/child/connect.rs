@@ -74,6 +74,10 @@ impl Session {
             }
             Inbox::Panicked { thread, message } => Err(bug(&thread, &message)),
             Inbox::ForLoop(input) => self.keep_for_loop(input),
+            Inbox::ModelSwap(swap) => match self.swap_model(*swap) {
+                Some(input) => self.keep_for_loop(input),
+                None => Ok(()),
+            },
             Inbox::Throttle(throttle) => {
                 self.throttle(&throttle);
                 Ok(())

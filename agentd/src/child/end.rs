@@ -56,6 +56,7 @@ impl Session {
                 }
                 Inbox::Cancel(_) | Inbox::ToolResult(_) | Inbox::ForLoop(_) | Inbox::BadControl(_) => {}
                 Inbox::Model { .. } | Inbox::ModelWaits { .. } | Inbox::ModelCut { .. } => {}
+                Inbox::ModelSwap(_) => {}
                 Inbox::Throttle(_) | Inbox::ModelHealth(_) | Inbox::ModelEvent(_) => {}
                 Inbox::Server { .. } | Inbox::Writable => {}
             }

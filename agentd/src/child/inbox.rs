@@ -6,7 +6,7 @@
 use super::server::ServerEvent;
 use agentd_core::agent::Input;
 use agentd_core::model::{ModelError, Partial, Reply};
-use agentd_core::wire::message::{Event, ModelHealth, Throttle, ToolResult};
+use agentd_core::wire::message::{Event, ModelHealth, ModelSwap, Throttle, ToolResult};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::Sender;
@@ -23,6 +23,8 @@ pub(super) enum Inbox {
     ForLoop(Input),
     /// Control: an endpoint of the model is to be left alone, or no longer.
     Throttle(Throttle),
+    /// Control: the model to go on with.
+    ModelSwap(Box<ModelSwap>),
     /// Control: end of file on stdin, so nobody supervises this process any more.
     SupervisorGone,
     /// Control: what came is no control protocol.
@@ -82,6 +84,7 @@ impl Inbox {
     pub(super) fn is_counted(&self) -> bool {
         match self {
             Inbox::Cancel(_) | Inbox::ToolResult(_) | Inbox::ForLoop(_) | Inbox::Throttle(_) => true,
+            Inbox::ModelSwap(_) => true,
             Inbox::SupervisorGone | Inbox::BadControl(_) => false,
             Inbox::Model { .. } | Inbox::ModelWaits { .. } | Inbox::ModelCut { .. } => false,
             Inbox::ModelEvent(_) | Inbox::ModelHealth(_) => false,

@@ -3,6 +3,7 @@
 //! Owns who is asked for what and which answers are still wanted. Refuses answers nobody waits for. Made by
 //! [`super::run`], before any thread; [`super::connect`] and [`super::end`] are its first and last act.
 
+mod models;
 mod servers;
 
 use super::Pipes;
@@ -11,7 +12,6 @@ use super::clock::Clock;
 use super::connect::{Connected, bug};
 use super::control::{Control, Unread};
 use super::inbox::{self, Inbox, panic_text};
-use super::model;
 use super::outbox::{Outbox, outbox};
 use super::server::{self, Link, Order, ServerEvent};
 use super::transcript::{self, Opened, Tape};
@@ -22,11 +22,13 @@ use agentd_core::model::ModelRequest;
 use agentd_core::time::{Duration, Instant};
 use agentd_core::transcript::Past;
 use agentd_core::wire::message::{
-    Event, FailKind, Failed, LoopEnd, RunResult, Server, Spawn, Throttle, ToolRequest, ToolResult, Transport,
+    Event, FailKind, Failed, LoopEnd, ModelSwap, RunResult, Server, Spawn, Throttle, ToolRequest, ToolResult,
+    Transport,
 };
 use agentd_core::wire::{DownDecoder, Encoder, Up};
 use agentd_host::process::Pid;
 use agentd_host::tree::{Below, Mode};
+use models::Models;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
@@ -49,9 +51,9 @@ pub(super) struct Session {
     pub(super) early: Vec<Input>,
     inbox: Receiver<Inbox>,
     unread: Unread,
-    model: Option<model::Connected>,
-    /// The cheaper one, which calls are made with where a budget says so.
-    degraded: Option<model::Connected>,
+    models: Models,
+    /// For threads that begin later.
+    sender: Sender<Inbox>,
     /// A model call that waits for room in the outbox.
     held: Option<(u64, Box<ModelRequest>)>,
     /// Tool calls that are still wanted, by the loop's number, and who was asked.
@@ -114,8 +116,8 @@ pub(super) fn run(
         early: Vec::new(),
         inbox,
         unread,
-        model: None,
-        degraded: None,
+        models: Models::default(),
+        sender: sender.clone(),
         held: None,
         open: BTreeMap::new(),
         tape: None,
@@ -142,13 +144,20 @@ pub(super) fn run(
 
 impl Session {
     fn open_model(&mut self, inbox: &Sender<Inbox>) -> Result<(), Up> {
-        let open = |model| {
-            model::open(model, &self.spawn, self.clock, inbox).map_err(|(kind, error)| failed(kind, error))
-        };
-        let degraded = self.spawn.budget.as_ref().and_then(|budget| budget.degraded.as_ref());
-        let (own, degraded) = (open(&self.spawn.model)?, degraded.map(open).transpose()?);
-        (self.model, self.degraded) = (Some(own), degraded);
+        let opened = Models::open(&self.spawn, self.clock, inbox);
+        self.models = opened.map_err(|(kind, error)| failed(kind, error))?;
         Ok(())
+    }
+
+    /// There is another model: what that is to the loop.
+    pub(super) fn swap_model(&mut self, swap: ModelSwap) -> Option<Input> {
+        match self.models.offer(swap, &self.spawn, self.clock, &self.sender) {
+            Ok(input) => Some(input),
+            Err(event) => {
+                self.tell(Up::Event(event));
+                None
+            }
+        }
     }
 
     /// What the answer must fit, read once.
@@ -181,20 +190,12 @@ impl Session {
                 Some(message) => self.input_of(message)?,
             };
             if let Some(input) = input {
-                if let Some(came) = self.came() {
+                if let Some(came) = self.models.came() {
                     agent.handle(self.clock.now(), came, &mut out);
                 }
                 agent.handle(self.clock.now(), input, &mut out);
             }
         }
-    }
-
-    /// How much of the reply to the call in flight has come.
-    fn came(&self) -> Option<Input> {
-        let mut models = [&self.model, &self.degraded].into_iter().flatten();
-        // Calls are numbered over both, so the later one is the one in flight.
-        let so_far = models.by_ref().filter_map(|model| model.came.so_far()).max_by_key(|came| came.call)?;
-        Some(Input::ModelCame { call: so_far.call, attempt: so_far.attempt, came: so_far.came })
     }
 
     /// The next message; `None` when `until` is reached first.
@@ -239,6 +240,7 @@ impl Session {
                 self.throttle(&throttle);
                 None
             }
+            Inbox::ModelSwap(swap) => self.swap_model(*swap),
             Inbox::ToolResult(result) => self.answered(result),
             Inbox::ForLoop(input) => Some(input),
             Inbox::Server { index, event: ServerEvent::CallDone { key, outcome } } => {
@@ -289,17 +291,11 @@ impl Session {
             }
             Output::AbandonModel { call } => {
                 if self.held.take_if(|(held, _)| *held == call).is_none() {
-                    // Calls are numbered over both, so only the one that has it knows it.
-                    for model in [&self.model, &self.degraded] {
-                        order(model, model::Order::Abandon { call });
-                    }
+                    self.models.abandon(call);
                 }
             }
-            Output::GoOnModel { call } => {
-                for model in [&self.model, &self.degraded] {
-                    order(model, model::Order::GoOn { call });
-                }
-            }
+            Output::GoOnModel { call } => self.models.go_on(call),
+            Output::UseModel { swap } => self.models.take(swap),
             Output::CallTool { call, call_id, source, args, name } => match source {
                 ToolSource::Supervisor => {
                     self.open.insert(call, Asked::Supervisor);
@@ -342,29 +338,19 @@ impl Session {
             return;
         }
         if let Some((call, request)) = self.held.take() {
-            let model = if request.degraded { &self.degraded } else { &self.model };
-            order(model, model::Order::Call { call, request });
+            self.models.call(call, request);
         }
     }
 
-    /// Tells both models what other runs learned of an endpoint.
+    /// Tells the models what other runs learned of an endpoint.
     pub(super) fn throttle(&self, throttle: &Throttle) {
-        for model in [&self.model, &self.degraded] {
-            order(model, model::Order::Throttle(throttle.clone()));
-        }
+        self.models.throttle(throttle);
     }
 
     /// The end of a run whose supervisor vanished before its loop began.
     pub(super) fn orphan(&mut self) -> Up {
         self.orphaned = true;
         cancelled(ORPHANED.to_owned())
-    }
-}
-
-fn order(model: &Option<model::Connected>, order: model::Order) {
-    if let Some(model::Connected { orders: model, .. }) = model {
-        // Fails only after a panic of that thread, which ends the run by itself.
-        let _gone = model.send(order);
     }
 }
 

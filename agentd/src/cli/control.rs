@@ -47,11 +47,11 @@ pub(super) fn failed(error: &ClientError) -> u8 {
 }
 
 /// Prints what is for stdout.
-fn print(text: &str) -> Done {
+pub(super) fn print(text: &str) -> Done {
     Ok(answer::only(text, exit::COMPLETED))
 }
 
-fn print_json(value: &Value) -> Done {
+pub(super) fn print_json(value: &Value) -> Done {
     print(&format!("{value}\n"))
 }
 

@@ -12,6 +12,7 @@ mod headers;
 mod logs;
 mod mcp_probe;
 mod model_probe;
+mod reload;
 mod replay;
 mod run;
 mod serve;
@@ -93,6 +94,8 @@ enum Command {
     Top(top::TopArgs),
     /// End a daemon once its runs have ended, within lifecycle.drain_timeout, and wait for that.
     Drain(DrainArgs),
+    /// Have a daemon read its configuration again, and say what counts from now on.
+    Reload(reload::ReloadArgs),
     /// Delegate a count over the files of a folder, with a scripted model: no key, no network.
     Demo(DemoArgs),
     /// Check a configuration: every mistake at once, each with its place.
@@ -651,6 +654,7 @@ pub(crate) fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Spawn(args) => control::spawn(args),
         Command::Top(args) => top::top(args),
         Command::Drain(DrainArgs { no_wait, control }) => control::drain(control, no_wait),
+        Command::Reload(args) => reload::reload(args),
         Command::Demo(args) => demo::demo(&args),
         Command::Check(args) => check::check(args),
         Command::Replay(args) => replay::replay(&args),

@@ -17,7 +17,7 @@ const SHOWN_BYTES: usize = 200;
 pub(super) fn model_probe(args: ModelProbeArgs) -> u8 {
     let ModelProbeArgs { name, config, model: ModelFlags { model, endpoints, dialect }, json } = args;
     let flags = Flags { dialect, endpoints, model, ..Flags::default() };
-    let loaded = match run::load(config.config, flags) {
+    let (_, loaded) = match run::load(config.config, flags) {
         Ok(loaded) => loaded,
         Err((said, code)) => {
             eprint!("{said}");

@@ -32,7 +32,7 @@ pub(super) fn run(args: RunArgs) -> u8 {
         return exit::FAILED;
     }
     let loaded = match load(config.config, flags) {
-        Ok(loaded) => loaded,
+        Ok((_, loaded)) => loaded,
         Err((said, code)) => {
             eprint!("{said}");
             return code;
@@ -89,11 +89,13 @@ fn answered(mut supervisor: Supervisor, prompt: String, format: Format, json: bo
     answer::end(supervisor, &printed, exit::code(&outcome))
 }
 
-/// The configuration, or what is wrong with it and the exit code for that.
-pub(super) fn load(files: Vec<std::path::PathBuf>, flags: Flags) -> Result<Loaded, (String, u8)> {
+/// The configuration and where it came from, or what is wrong with it and the exit code for that.
+pub(super) fn load(files: Vec<std::path::PathBuf>, flags: Flags) -> Result<(Sources, Loaded), (String, u8)> {
     let sources = Sources::of_process(files, flags)
         .map_err(|error| (format!("agentd: the current folder cannot be used: {error}\n"), exit::USAGE))?;
-    config::load(&sources).map_err(|problems| (config::render(&problems), refused(&problems)))
+    let loaded = config::load(&sources);
+    let loaded = loaded.map_err(|problems| (config::render(&problems), refused(&problems)))?;
+    Ok((sources, loaded))
 }
 
 /// A configuration that lacks nothing but a key has a code of its own (S15.2).

@@ -1,12 +1,10 @@
 //! `agentd serve`: the daemon, until it has drained.
 
 use super::{ServeArgs, exit};
-use crate::config::{Flags, LogFormat};
-use crate::log::Format;
+use crate::config::Flags;
 use crate::serve::{self, Manager, OpenError};
-use crate::supervise::Supervisor;
+use crate::supervise::{Supervisor, log_format_of_daemon};
 use agentd_host::service;
-use std::io::{self, IsTerminal};
 
 /// Runs the daemon, under a service manager or without one. It exits 0 after a drain, whatever asked for it.
 pub(super) fn serve(args: ServeArgs) -> u8 {
@@ -19,7 +17,7 @@ pub(super) fn serve(args: ServeArgs) -> u8 {
     };
     let ServeArgs { config, journal, driver, log_level, log_format } = args;
     let flags = Flags { journal, log_level, log_format, ..Flags::default() };
-    let mut loaded = match super::run::load(config.config, flags) {
+    let (sources, mut loaded) = match super::run::load(config.config, flags) {
         Ok(loaded) => loaded,
         Err((said, code)) => {
             eprint!("{said}");
@@ -27,12 +25,7 @@ pub(super) fn serve(args: ServeArgs) -> u8 {
         }
     };
     serve::as_daemon(&mut loaded);
-    let format = match loaded.settings.log_format {
-        Some(LogFormat::Json) => Format::Json,
-        Some(LogFormat::Text) => Format::Text,
-        None if io::stderr().is_terminal() => Format::Text,
-        None => Format::Json,
-    };
+    let format = log_format_of_daemon(loaded.settings.log_format);
     let manager = match Manager::of(&handed, loaded.config.drain_timeout) {
         Ok(manager) => manager,
         Err(error) => {
@@ -55,11 +48,12 @@ pub(super) fn serve(args: ServeArgs) -> u8 {
         }
     };
     open.configure(&mut loaded.config);
+    let reload = serve::Reload::new(sources, &loaded.config, &loaded.settings, loaded.effective.clone());
     let mut supervisor = match Supervisor::start(loaded, driver.driver, format, false) {
         Ok(supervisor) => supervisor,
         Err(error) => return super::answer::not_started(&error),
     };
-    let served = supervisor.serve(open, manager);
+    let served = supervisor.serve(open, reload, manager);
     let code = match &served {
         Ok(_) => exit::COMPLETED,
         Err(error) => return super::answer::failed(supervisor, error),

@@ -8,7 +8,7 @@ use super::source::{Place, Source};
 use super::tree::{Entry, Node, Value};
 
 /// Flags of the command line that stand for keys.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Flags {
     /// `intelligence.dialect`.
     pub dialect: Option<String>,

@@ -1,6 +1,7 @@
 //! One load: which texts there are, in which order, and what becomes of them.
 
 use super::check::check;
+use super::effective::Effective;
 use super::environment;
 use super::flags::{FLAG_ORDER, Flags, add_server};
 use super::hide::hide;
@@ -21,7 +22,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 /// Where a configuration comes from. Nothing of the process is read besides: a test gives its own.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Sources {
     /// Files named by the caller, in order; when there are none the usual places are searched.
     pub files: Vec<PathBuf>,
@@ -42,6 +43,8 @@ pub struct Loaded {
     pub settings: Settings,
     /// What is wrong with it and keeps nobody from using it.
     pub warnings: Vec<Problem>,
+    /// What each key comes to.
+    pub effective: Effective,
 }
 
 /// Loads the configuration, or says all that is wrong with it.
@@ -154,7 +157,8 @@ impl Assembly<'_> {
         let problems = sorted(problems);
         match read {
             Some((config, settings)) if problems.iter().all(|p| p.severity == Severity::Warning) => {
-                Ok(Loaded { config, settings, warnings: problems })
+                let effective = Effective::of(&root, here);
+                Ok(Loaded { config, settings, warnings: problems, effective })
             }
             Some(_) | None => Err(problems),
         }

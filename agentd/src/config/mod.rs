@@ -3,11 +3,13 @@
 //!
 //! One way through: a text becomes a `tree` with places (`yaml`, `environment`), is checked by itself
 //! against the table of keys (`schema`, `check`), is merged with the others (`merge`), and is read into
-//! the core's [`Config`] and the binary's [`Settings`] (`read`). Nothing of it runs after start.
+//! the core's [`Config`] and the binary's [`Settings`] (`read`). After the start it runs once more for each reload, on a
+//! thread of its own; `effective` and `live` say what has changed then.
 
 mod check;
 #[cfg(test)]
 mod docs;
+mod effective;
 mod environment;
 mod flags;
 #[cfg(any(test, feature = "fuzzing"))]
@@ -16,6 +18,7 @@ mod hide;
 mod hint;
 mod json;
 mod json_schema;
+mod live;
 mod load;
 mod merge;
 mod nearest;
@@ -32,9 +35,11 @@ mod values;
 mod yaml;
 
 pub use agentd_core::config::Config;
+pub use effective::Effective;
 pub use flags::Flags;
 pub(crate) use flags::words;
 pub use json_schema::json_schema;
+pub(crate) use live::changes;
 pub(crate) use load::load_text;
 pub(crate) use load::{Identity, identity};
 pub use load::{Loaded, Sources, load};

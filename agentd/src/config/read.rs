@@ -22,6 +22,7 @@ use super::values::{Values, text_of};
 use crate::secrets::Secrets;
 use agentd_core::config::{
     Commit, Config, Kill, LimitOverrides, Liveness, Priority, Rate, SpawnDefaults, Store, SubagentLimits,
+    SwapPolicy,
 };
 use agentd_core::note::Level;
 use agentd_core::preview::preview;
@@ -88,6 +89,10 @@ impl Reader<'_> {
             run_usd,
             budget,
             degraded,
+            swap: match intelligence.text("swap_policy") {
+                Some("restart-turn") => SwapPolicy::RestartTurn,
+                _ => SwapPolicy::FinishOnOld,
+            },
             subagents: subagent_limits(&values.section("limits").section("subagents")),
             defaults,
             liveness,

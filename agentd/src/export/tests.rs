@@ -82,7 +82,7 @@ fn event(name: &str, fields: serde_json::Value) -> Entry {
 }
 
 fn ended(outcome: TurnOutcome) -> Entry {
-    Entry::ResponseItem(Item::Ended { turn: 1, outcome })
+    Entry::ResponseItem(Item::Ended { turn: 1, outcome, stopped: false })
 }
 
 fn with(end: LoopEnd) -> Entry {

@@ -93,6 +93,11 @@ impl Header {
 
 /// Appends an event.
 pub(super) fn append_event(now: Now, event: &Event, out: &mut Vec<u8>) -> Result<(), String> {
+    // The only event that holds a configuration.
+    if let Event::ConfigReady(reloaded) = event {
+        let event = Event::ConfigReady(Box::new(reloaded.without_values()));
+        return append(Kind::Event, &(now, event), out);
+    }
     append(Kind::Event, &(now, event), out)
 }
 
@@ -109,11 +114,14 @@ pub fn actions_bytes(actions: &[Action]) -> Result<Vec<u8>, String> {
 }
 
 fn write_actions(actions: &[Action], out: &mut Vec<u8>) -> Result<(), String> {
-    // Only first frames hold values, and there is one in the life of a process.
-    if actions.iter().any(|action| matches!(action, Action::SendSpawn { .. })) {
+    // Only first frames and models hold values, and they are few in the life of a process.
+    if actions.iter().any(|action| matches!(action, Action::SendSpawn { .. } | Action::SendModel { .. })) {
         let mut actions = actions.to_vec();
         for action in &mut actions {
             if let Action::SendSpawn { payload, .. } = action {
+                payload.0.leave_out_values();
+            }
+            if let Action::SendModel { payload, .. } = action {
                 payload.0.leave_out_values();
             }
         }

@@ -11,6 +11,7 @@ pub use sink::stderr;
 use agentd_core::note::{Level, Note};
 use agentd_core::time::{Duration, Wall};
 use sink::Sink;
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -30,7 +31,7 @@ const BATCH_BYTES: usize = 64 * 1024;
 /// A running log. Cheap to use from one thread; closing it is bounded.
 #[derive(Debug)]
 pub struct Log {
-    level: Level,
+    level: Cell<Level>,
     queue: SyncSender<Queued>,
     shared: Arc<Shared>,
     ended: Receiver<()>,
@@ -52,6 +53,8 @@ struct Queued {
 
 #[derive(Debug)]
 enum Content {
+    /// Lines look like this from here on.
+    Format(Format),
     Note(Wall, Box<Note>),
     /// For people, as it is.
     Text(String),
@@ -69,12 +72,12 @@ impl Log {
             // Nobody listens when the log was closed before it was empty.
             let _ = end.send(());
         })?;
-        Ok(Log { level, queue, shared, ended })
+        Ok(Log { level: Cell::new(level), queue, shared, ended })
     }
 
     /// Queues a note, or drops and counts it. Never blocks.
     pub fn note(&self, now: Wall, note: Note) {
-        if note.level <= self.level {
+        if note.level <= self.level.get() {
             let cost = cost(&note);
             self.push(Queued { content: Content::Note(now, Box::new(note)), cost });
         }
@@ -84,6 +87,16 @@ impl Log {
     pub fn say(&self, now: Wall, level: Level, event: &str, fields: &[(&str, serde_json::Value)]) {
         let fields = fields.iter().map(|(key, value)| ((*key).to_owned(), value.clone()));
         self.note(now, Note { fields: fields.collect(), ..Note::of_daemon(level, event) });
+    }
+
+    /// From now on notes up to this level are written.
+    pub fn set_level(&self, level: Level) {
+        self.level.set(level);
+    }
+
+    /// What is queued from now on looks like this. Where the queue is full, it looks as before.
+    pub fn set_format(&self, format: Format) {
+        self.push(Queued { content: Content::Format(format), cost: 0 });
     }
 
     /// Queues a line for people, whatever the level and format.
@@ -155,6 +168,7 @@ impl<W: Write> Writer<W> {
     fn add(&mut self, queued: Queued, batch: &mut Vec<u8>) {
         self.shared.waiting.fetch_sub(queued.cost, Ordering::Relaxed);
         match queued.content {
+            Content::Format(format) => self.format = format,
             Content::Note(now, note) => {
                 self.now = now;
                 line::write(self.format, now, &note, batch);

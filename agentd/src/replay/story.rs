@@ -212,6 +212,9 @@ impl Story {
                 self.tell(step, given(payload));
             }
             Action::SendToChild { node, frame } => self.said(step, *node, frame),
+            Action::SendModel { node, .. } if self.is_mine(*node) => {
+                self.tell(step, words::action(action, &self.cast));
+            }
             Action::Signal { node, signal } if self.is_mine(*node) => {
                 self.tell(step, format!("{} to its process group", words::child_signal(*signal)));
             }

@@ -5,12 +5,13 @@ use super::cast::Cast;
 use super::speech::down;
 use super::{Difference, DifferenceKind, Step};
 use agentd_core::action::{Action, ChildSignal, HostCall, Walls};
+use agentd_core::config::Reloaded;
 use agentd_core::event::{Event, Exit, Peer, SupervisorSignal};
 use agentd_core::note::Note;
 use agentd_core::preview::preview;
 use agentd_core::store::{Write, record_in};
 use agentd_core::time::{Duration, Instant};
-use agentd_core::wire::down_of;
+use agentd_core::wire::{Down, down_of};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -79,6 +80,23 @@ pub fn event(step: &Step<'_>, heard: &[String], cast: &Cast) -> String {
             let again = if *retryable { ", to be tried again" } else { "" };
             format!("save {seq} failed: {}{again}", plain(error))
         }
+        Event::ConfigReady(reloaded) => {
+            let Reloaded { applied, restart_needed, .. } = reloaded.as_ref();
+            format!(
+                "the configuration was read again: {} keys count from now on, {} only after a restart",
+                applied.len(),
+                restart_needed.len()
+            )
+        }
+        Event::ConfigRefused { problems, text } => {
+            format!(
+                "the configuration was read again and cannot be used, {problems} problems: {}",
+                quoted(text)
+            )
+        }
+        Event::ModelFrameFailed { node, id, error } => {
+            format!("{}'s model {id} could not be made: {}", who(node), plain(error))
+        }
         Event::OperatorCalled { call, tool, args } => {
             format!("an operator calls {} with {} (call {call})", plain(tool), plain(&*args.0))
         }
@@ -119,6 +137,12 @@ pub fn action(action: &Action, cast: &Cast) -> String {
         Action::SendSpawn { node, payload } => {
             format!("hand {} its work: {}", who(node), quoted(&payload.0.instruction))
         }
+        Action::SendModel { node, payload, .. } => {
+            format!("tell {}: {}", who(node), down(&Down::Model((*payload.0).clone())))
+        }
+        Action::LoadConfig => "read the configuration again".to_owned(),
+        Action::EndReload { used: true } => "use the configuration that was read".to_owned(),
+        Action::EndReload { used: false } => "go on with the configuration as it is".to_owned(),
         Action::SendToChild { node, frame } => match down_of(frame) {
             Some(message) => format!("tell {}: {}", who(node), down(&message)),
             None => format!("tell {}: {} bytes", who(node), frame.len()),

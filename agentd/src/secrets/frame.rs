@@ -3,7 +3,7 @@
 //! nothing (S3.3).
 
 use super::{SecretError, Secrets, Use};
-use agentd_core::wire::message::{Model, Remote, Server, Spawn, Transport};
+use agentd_core::wire::message::{Model, ModelSwap, Remote, Server, Spawn, Transport};
 
 impl Secrets {
     /// The frame with every secret in it.
@@ -12,16 +12,27 @@ impl Secrets {
     /// A secret that cannot be had any more: a sentence for the person who must act, without any value.
     pub fn put_in(&self, spawn: &Spawn) -> Result<Spawn, String> {
         let mut spawn = spawn.clone();
-        for Model { name, dialect } in spawn.models_mut() {
-            if let Some(remote) = dialect.remote_mut() {
-                self.put_in_remote(remote)
-                    .map_err(|(part, error)| format!("the {part} of the model {name}: {error}"))?;
-            }
-        }
+        spawn.models_mut().try_for_each(|model| self.put_in_model(model))?;
         for server in &mut spawn.servers {
             self.put_in_server(server)?;
         }
         Ok(spawn)
+    }
+
+    /// The model of a reload with every secret in it.
+    ///
+    /// # Errors
+    /// As [`Secrets::put_in`].
+    pub fn put_in_swap(&self, swap: &ModelSwap) -> Result<ModelSwap, String> {
+        let mut swap = swap.clone();
+        swap.models_mut().try_for_each(|model| self.put_in_model(model))?;
+        Ok(swap)
+    }
+
+    fn put_in_model(&self, model: &mut Model) -> Result<(), String> {
+        let Model { name, dialect } = model;
+        let Some(remote) = dialect.remote_mut() else { return Ok(()) };
+        self.put_in_remote(remote).map_err(|(part, error)| format!("the {part} of the model {name}: {error}"))
     }
 
     /// A model connection with every secret in it; else which part lacks one.
@@ -35,7 +46,8 @@ impl Secrets {
         Ok(())
     }
 
-    fn put_in_server(&self, server: &mut Server) -> Result<(), String> {
+    /// A server with every secret in it.
+    pub(crate) fn put_in_server(&self, server: &mut Server) -> Result<(), String> {
         match &mut server.transport {
             Transport::Files(_) => {}
             Transport::Http(http) => {

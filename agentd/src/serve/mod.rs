@@ -10,11 +10,13 @@ mod manager;
 mod marks;
 mod notify;
 pub(crate) mod place;
+mod reload;
 mod sockets;
 mod token;
 
 pub use manager::Manager;
 pub(crate) use marks::Marks;
+pub(crate) use reload::{Around, Reload};
 pub(crate) use token::read as read_token;
 
 use crate::config::{Listen, Loaded, Settings, StoreKind};

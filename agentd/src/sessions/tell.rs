@@ -96,8 +96,12 @@ impl<W: Write> Words<W> {
             Item::Compacted { history } => {
                 writeln!(self.0, "{clock}  the history was made shorter: {} messages are left", history.len())
             }
-            Item::Ended { turn, outcome } => {
-                writeln!(self.0, "{clock}  turn {turn} ended: {}", preview(ending(outcome), SHOWN_BYTES))
+            Item::Ended { turn, outcome, stopped } => {
+                let how = preview(ending(outcome), SHOWN_BYTES);
+                match stopped {
+                    true => writeln!(self.0, "{clock}  its process was ended in turn {turn}: {how}"),
+                    false => writeln!(self.0, "{clock}  turn {turn} ended: {how}"),
+                }
             }
         }
     }

@@ -102,6 +102,7 @@ impl<'t> Script<'t> {
                     Output::Emit(_)
                     | Output::Record(_)
                     | Output::AbandonModel { .. }
+                    | Output::UseModel { .. }
                     | Output::GoOnModel { .. }
                     | Output::AbandonTool { .. } => continue,
                 };

@@ -147,6 +147,14 @@ impl Admission {
         Admission { limits, out: 0, waiting: 0, total, bucket }
     }
 
+    /// Other limits from `now` on. What was used stays used, and who is admitted stays so: a limit below what is out
+    /// ends nobody, and lets nobody in until enough have ended.
+    pub fn set_limits(&mut self, limits: SubagentLimits, now: Instant) {
+        self.limits = limits;
+        self.total.set_limit(limits.total);
+        self.bucket.set_rate(limits.rate, now);
+    }
+
     /// Permits that are out: admitted runs whose process is not yet known to be gone.
     pub fn permits_out(&self) -> u32 {
         self.out

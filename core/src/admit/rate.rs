@@ -19,11 +19,31 @@ impl Bucket {
         Bucket { rate, level: full(rate), at: now }
     }
 
-    /// Takes one token, or says how long until one is there.
-    pub(super) fn take(&mut self, now: Instant) -> Result<(), Duration> {
+    /// Another rate from `now` on. The tokens that were taken and are not refilled yet stay taken, so that no sequence
+    /// of rates gives more than each of them would; a part of one counts as whole where it cannot be told exactly.
+    pub(super) fn set_rate(&mut self, rate: Rate, now: Instant) {
+        self.refill(now);
+        if rate == self.rate {
+            return;
+        }
+        let (old, new) = (self.rate.per.as_nanos().max(1), rate.per.as_nanos());
+        let taken = full(self.rate).saturating_sub(self.level);
+        let part = (taken % old).checked_mul(new).map_or(new, |part| part.div_ceil(old));
+        let taken = (taken / old).saturating_mul(new).saturating_add(part);
+        self.rate = rate;
+        self.level = full(rate).saturating_sub(taken);
+    }
+
+    /// Adds what has come since it was last looked at.
+    fn refill(&mut self, now: Instant) {
         let gained = now.since(self.at).as_nanos().saturating_mul(u128::from(self.rate.burst));
         self.level = self.level.saturating_add(gained).min(full(self.rate));
         self.at = self.at.max(now);
+    }
+
+    /// Takes one token, or says how long until one is there.
+    pub(super) fn take(&mut self, now: Instant) -> Result<(), Duration> {
+        self.refill(now);
         let one = self.rate.per.as_nanos();
         if self.level >= one {
             self.level -= one;
@@ -62,6 +82,39 @@ mod tests {
         assert_eq!(b.take(Instant::from_millis(249)), Err(Duration::from_millis(1)));
         assert_eq!(b.take(Instant::from_millis(250)), Ok(()));
         assert_eq!(b.take(Instant::from_millis(250)), Err(Duration::from_millis(250)));
+    }
+
+    #[test]
+    fn another_rate_keeps_what_was_taken() {
+        let (start, second) = (Instant::ZERO, |s: u64| Instant::from_millis(s * 1_000));
+        let rate = |burst, secs| Rate { burst, per: Duration::from_secs(secs) };
+        // Six of eight are taken, so two of a smaller bucket are missing too, and more of a larger one are there.
+        for (to, left) in
+            [(rate(8, 60), 2), (rate(7, 2), 1), (rate(6, 2), 0), (rate(2, 2), 0), (rate(20, 2), 14)]
+        {
+            let mut b = Bucket::new(RATE, start);
+            (0..6).for_each(|_| assert_eq!(b.take(start), Ok(())));
+            b.set_rate(to, start);
+            assert_eq!((0..32).filter(|_| b.take(start).is_ok()).count(), left, "{to:?}");
+        }
+        // What came back before the change is there, at the rate of then; what comes after it, at the new one.
+        let mut b = Bucket::new(rate(2, 2), start);
+        assert!(b.take(start).is_ok() && b.take(start).is_ok() && b.take(start).is_err());
+        b.set_rate(rate(2, 200), second(1));
+        assert_eq!((b.take(second(1)), b.take(second(1))), (Ok(()), Err(Duration::from_secs(100))));
+        b.set_rate(rate(2, 2), second(51));
+        assert_eq!(b.take(second(51)), Err(Duration::from_millis(500)), "half of one had come");
+    }
+
+    #[test]
+    fn rates_of_any_size_are_taken() {
+        let huge = Rate { burst: u32::MAX, per: Duration::MAX };
+        let mut b = Bucket::new(huge, Instant::ZERO);
+        assert_eq!(b.take(Instant::ZERO), Ok(()));
+        b.set_rate(RATE, Instant::ZERO);
+        assert_eq!((0..32).filter(|_| b.take(Instant::ZERO).is_ok()).count(), 7);
+        b.set_rate(huge, Instant::from_nanos(1));
+        assert!(b.take(Instant::from_nanos(1)).is_ok());
     }
 
     proptest! {

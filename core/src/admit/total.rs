@@ -12,7 +12,8 @@ pub(super) struct Total {
     window: Option<Duration>,
     /// Without a window: how many there were.
     passed: u32,
-    /// With one: when they were, oldest first. Never more than `limit`, as who is beyond it does not pass.
+    /// With one: when they were, oldest first. Never more than the highest limit there was, as who is beyond it does not
+    /// pass.
     recent: VecDeque<Instant>,
 }
 
@@ -20,6 +21,11 @@ impl Total {
     /// None yet.
     pub(super) fn new(limit: u32, window: Option<Duration>) -> Total {
         Total { limit, window, passed: 0, recent: VecDeque::new() }
+    }
+
+    /// Another limit. Those that passed count as before.
+    pub(super) fn set_limit(&mut self, limit: u32) {
+        self.limit = limit;
     }
 
     /// Spawns that count at `now`.
@@ -82,6 +88,18 @@ mod tests {
         assert_eq!(daemon.left(last + Duration::from_secs(60)), 2);
         daemon.count(last);
         assert_eq!((daemon.recent.len(), daemon.left(last)), (2, 0));
+    }
+
+    #[test]
+    fn another_limit_forgets_nobody() {
+        let mut total = Total::new(3, Some(DAY));
+        (0..3).for_each(|second| total.count(Instant::from_millis(second * 1_000)));
+        let now = Instant::from_millis(2_000);
+        total.set_limit(1);
+        assert_eq!((total.used(now), total.left(now)), (3, 0));
+        assert_eq!(total.left(now + DAY), 1, "all of them are a day old");
+        total.set_limit(5);
+        assert_eq!(total.left(now), 2);
     }
 
     #[test]

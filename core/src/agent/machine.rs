@@ -9,6 +9,7 @@ mod ending;
 mod orders;
 mod recording;
 mod resuming;
+mod swapping;
 
 use crate::agent::budget::{Budget, estimate};
 use crate::agent::catalogue::Catalogue;
@@ -27,6 +28,7 @@ use resuming::TakenUp;
 use std::collections::VecDeque;
 use std::mem;
 use std::sync::Arc;
+use swapping::Swap;
 
 /// One run's loop. It begins at [`Input::Start`], ends with one [`Output::Finish`], and ignores everything
 /// after that.
@@ -54,6 +56,8 @@ pub struct Loop {
     turn: Turn,
     /// The turns that wait for this one's end.
     messages: VecDeque<Text>,
+    /// Takes the place of `model` and `asks` when it may.
+    swap: Option<Swap>,
     /// To be told before the next model call.
     steers: VecDeque<Text>,
     /// The highest id of a message or steer so far.
@@ -229,6 +233,7 @@ impl Loop {
             evidence: LoopEvidence::default(),
             turn: Turn { written: asked, ..Turn::new(1, 1) },
             messages: VecDeque::new(),
+            swap: None,
             steers: VecDeque::new(),
             // The instruction of a warm child is its first message.
             last_id: u64::from(warm),
@@ -256,6 +261,7 @@ impl Loop {
             self.phase = self.stop(now, phase, LoopEnd::Deadline, self.budget.overdue(), out);
         }
         while let Phase::Idle = self.phase {
+            self.take_swap(false, out);
             match self.messages.pop_front() {
                 Some(message) => self.phase = self.begin(now, message, out),
                 None => return self.tell(WaitingOn::Message, None, out),
@@ -286,6 +292,10 @@ impl Loop {
             (phase, Input::ToolsChanged { tools }) => {
                 self.changed = Some(tools);
                 phase
+            }
+            (phase, Input::ModelChanged { id, model, budget, restart }) => {
+                let swap = Swap::new(id, &model, budget.as_ref(), restart);
+                self.swap(now, phase, swap, out)
             }
             (phase, Input::Pause) => {
                 self.paused = true;
@@ -363,6 +373,7 @@ impl Loop {
         if let Some((end, why)) = self.budget.exhausted(now) {
             return self.finish(end, Some(why), out);
         }
+        self.take_swap(true, out);
         self.tell_steers(out);
         if let Some(tools) = self.changed.take() {
             self.catalogue = Catalogue::new(tools, &self.grant);

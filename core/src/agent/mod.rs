@@ -26,7 +26,7 @@ use crate::bytes::Json;
 use crate::model::{ModelError, ModelRequest, Partial, Reply};
 use crate::transcript::Item;
 use crate::wire::Up;
-use crate::wire::message::{BudgetVerdict, Failed, RunResult, ToolDecl, Turn};
+use crate::wire::message::{BudgetVerdict, CallBudget, Failed, Model, RunResult, ToolDecl, Turn};
 
 /// A tool that the shell can reach.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -111,6 +111,18 @@ pub enum Input {
         /// As [`Loop::new`] takes them.
         tools: Vec<Tool>,
     },
+    /// There is another model, which the shell has a connection to. It is taken with the next turn; where it is to
+    /// restart the turn in hand, at once. An id as [`Input::Message`]'s.
+    ModelChanged {
+        /// The supervisor's.
+        id: u64,
+        /// The connection.
+        model: Box<Model>,
+        /// Whether model calls are asked for from then on.
+        budget: Option<CallBudget>,
+        /// The turn in hand does not end on the model it began with.
+        restart: bool,
+    },
     /// A warm loop's next turn. One that comes while a turn is in hand waits for that turn's end. An id that is not
     /// over all before it has been taken already, and is dropped; so is a message to a loop that is not warm.
     Message {
@@ -188,6 +200,11 @@ pub enum Output {
     GoOnModel {
         /// Its number.
         call: u64,
+    },
+    /// The model of this [`Input::ModelChanged`] is taken: every [`Output::CallModel`] from here on is meant for it.
+    UseModel {
+        /// Its id.
+        swap: u64,
     },
     /// Make a tool call. Several at once run in parallel.
     CallTool {

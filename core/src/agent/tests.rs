@@ -23,6 +23,7 @@ mod orders;
 mod resuming;
 mod schema;
 mod steering;
+mod swapping;
 mod telling;
 mod turns;
 

@@ -126,6 +126,20 @@ impl Ledger {
         }
     }
 
+    /// Other caps and another policy from `now` on. What was used and is reserved stays so: of the life, and of each window
+    /// that there was before. One that is new begins empty, for nobody has counted what went before it.
+    pub fn set_budget(&mut self, budget: Budget, now: Wall) {
+        self.turn(now);
+        let mut before = std::mem::take(&mut self.windows);
+        for (per, caps) in &budget.windows {
+            let kept = before.iter().position(|window| window.per == *per).map(|at| before.remove(at));
+            let mut window = kept.unwrap_or_else(|| Window::new(*per, *caps, now));
+            window.caps = *caps;
+            self.windows.push(window);
+        }
+        self.budget = budget;
+    }
+
     /// A run begins, below another or none. `caps` bound it and all below it.
     pub fn open(&mut self, node: NodeId, above: Option<NodeId>, caps: Caps) {
         let (used, reserved) = (Amount::default(), Amount::default());

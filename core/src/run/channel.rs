@@ -126,6 +126,11 @@ impl Channel {
         }
     }
 
+    /// The number of the frame that was made last.
+    pub fn last_number(&self) -> u64 {
+        self.encoder.last()
+    }
+
     /// Bytes left for the child's stdin.
     pub fn wrote(&mut self, bytes: u64) {
         self.queued = self.queued.saturating_sub(bytes);

@@ -133,6 +133,13 @@ impl Liveness {
         now.since(self.last_pong)
     }
 
+    /// The durations are others from now on. A pong may have had more time until now than it has from here on, so it is
+    /// judged by what comes.
+    pub fn retime(&mut self, now: Instant, keys: &config::Liveness) {
+        self.next_ping = self.next_ping.min(now + keys.ping);
+        self.last_pong = self.last_pong.max(now);
+    }
+
     /// Nobody is judged by a gap in which the daemon or the machine stood still (S9.3).
     pub fn forgive(&mut self, gap: Duration) {
         for at in [
@@ -286,6 +293,24 @@ mod tests {
             }
         }
         assert_eq!(l.judge(at(570), &keys()), Some(Verdict::HardDeadline));
+    }
+
+    #[test]
+    fn shorter_times_judge_nobody_by_what_was_before() {
+        let mut l = ready_child();
+        while l.judge(at(9), &keys()).is_some() {}
+        let keys = config::Liveness {
+            ping: Duration::from_secs(1),
+            pong: Duration::from_secs(2),
+            progress: Duration::from_secs(2),
+            ..keys()
+        };
+        l.retime(at(9), &keys);
+        assert_eq!(l.judge(at(9), &keys), None);
+        assert_eq!(l.due(&keys), at(10));
+        let Some(Verdict::Ping { seq }) = l.judge(at(10), &keys) else { panic!("it is asked at once") };
+        l.pong(at(10), seq);
+        assert_eq!(l.stuck_at(&keys), at(12));
     }
 
     #[test]

@@ -9,6 +9,7 @@ pub mod ladder;
 pub mod liveness;
 pub mod process;
 pub mod stderr;
+pub mod swap;
 pub mod warm;
 
 use crate::action::Walls;
@@ -29,8 +30,9 @@ use channel::Channel;
 use process::Process;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use stderr::Stderr;
+use swap::{Cheaper, Swap};
 use warm::{FIRST_TURN, Warm};
 
 /// One run, in one process life.
@@ -75,6 +77,10 @@ pub struct Run {
     pub endpoints: Vec<String>,
     /// What its tokens cost.
     pub price: Option<Price>,
+    /// The model that a call of it can be told to use instead.
+    pub cheaper: Option<Cheaper>,
+    /// Models that its child was sent and has not taken yet, oldest first.
+    pub swaps: VecDeque<Swap>,
     /// Its child asks before each model call.
     pub asks: bool,
     /// What it asks for, until it is answered.
@@ -260,6 +266,8 @@ impl Run {
             model: String::new(),
             endpoints: Vec::new(),
             price: None,
+            cheaper: None,
+            swaps: VecDeque::new(),
             asks: false,
             asking: None,
             last_ask: 0,

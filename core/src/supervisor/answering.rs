@@ -28,6 +28,9 @@ impl Core {
         if self.drain.is_some() {
             self.retire_worker(out);
         } else {
+            if self.conversation.outdated {
+                self.retire_worker(out);
+            }
             self.next_turn(out);
             self.wake_for_notes(out);
         }
@@ -62,6 +65,7 @@ impl Core {
         if was_current {
             self.conversation.worker = None;
             self.conversation.idle_until = None;
+            self.conversation.outdated = false;
         }
         if !self.taken_up(node)
             && let Some(run) = self.runs.get(&node)

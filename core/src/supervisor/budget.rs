@@ -133,6 +133,11 @@ impl Core {
         }
     }
 
+    /// There is other room than before: whoever waits is looked at again when the event is done.
+    pub(super) fn budget_moved(&mut self) {
+        self.budget.moved = true;
+    }
+
     /// What the call that a run asks for may cost at most.
     fn worst_case(&self, node: NodeId) -> Option<Ask> {
         let run = self.runs.get(&node)?;
@@ -142,7 +147,7 @@ impl Core {
             tokens.usd = price.map(|price| price.of(&tokens)).unwrap_or_default();
             Amount::of(&tokens)
         };
-        let degraded = self.config.degraded.as_ref().map(|choice| amount(choice.price.as_ref()));
+        let degraded = run.cheaper.as_ref().map(|cheaper| amount(cheaper.price.as_ref()));
         Some(Ask { own: amount(run.price.as_ref()), degraded })
     }
 
@@ -155,9 +160,9 @@ impl Core {
             estimated: usage.estimated,
             ..Tokens::default()
         };
-        let cheaper = self.config.degraded.as_ref().filter(|choice| choice.model.name == usage.model);
-        let own = self.runs.get(&node).and_then(|run| run.price);
-        match cheaper.map_or(own, |choice| choice.price) {
+        let run = self.runs.get(&node);
+        let cheaper = run.and_then(|run| run.cheaper.as_ref()).filter(|cheaper| cheaper.name == usage.model);
+        match cheaper.map_or(run.and_then(|run| run.price), |cheaper| cheaper.price) {
             Some(price) => tokens.usd = price.of(&tokens),
             None => tokens.unpriced = true,
         }

@@ -38,6 +38,8 @@ pub(super) struct Conversation {
     pub(super) last: u64,
     /// The worker that is warm, in a turn or between two.
     pub(super) worker: Option<NodeId>,
+    /// A reload has made another of it than a worker is that begins now: it is replaced after the turn in hand.
+    pub(super) outdated: bool,
     /// When it has been idle for too long.
     pub(super) idle_until: Option<Instant>,
     /// Notes that the worker was told by a steer and has not taken.
@@ -99,6 +101,7 @@ impl Conversation {
             waiting: VecDeque::new(),
             last: 0,
             worker: None,
+            outdated: false,
             idle_until: None,
             told: BTreeMap::new(),
             past: Vec::new(),
@@ -290,6 +293,7 @@ impl Core {
     /// Ends the warm worker, which is between turns.
     pub(super) fn retire_worker(&mut self, out: &mut Actions) {
         self.conversation.idle_until = None;
+        self.conversation.outdated = false;
         if let Some(worker) = self.conversation.worker.take() {
             self.complete_retirement(worker, out);
             self.hand_on_notes(out);

@@ -30,12 +30,12 @@ pub(super) struct Drain {
 
 impl Core {
     /// The supervisor got a signal: the first begins a drain, a second ends it at once. SIGHUP does so where the
-    /// terminal's end is the run's end; a daemon that outlives terminals has nothing to reload yet.
+    /// terminal's end is the run's end; whoever outlives terminals reads the configuration again.
     pub(super) fn signalled(&mut self, signal: SupervisorSignal, out: &mut Actions) {
         match (signal, self.drain) {
             (SupervisorSignal::Hup, _) if !self.config.one_shot => {
-                let note = daemon_note(Level::Info, "reload.ignored");
-                out.push(note.with("why", "reloading is not built yet").into());
+                // A refusal is in the log, and nobody waits for another answer.
+                let _load = self.ask_for_reload(signal_word(signal), out);
             }
             (SupervisorSignal::Term | SupervisorSignal::Int | SupervisorSignal::Hup, Some(_)) => {
                 self.force_drain(out);
@@ -64,6 +64,7 @@ impl Core {
                 .with("timeout_ms", ms(self.config.drain_timeout))
                 .into(),
         );
+        self.refuse_reloads(out);
         self.end_conversation(out);
         // A warm run never ends by itself, and what waits for a permit or its turn will not get one any more.
         let subagent = |run: &Run| run.record.role == Role::Subagent;

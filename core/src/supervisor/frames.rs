@@ -77,6 +77,7 @@ impl Core {
             Up::Ack(ack) => {
                 run.steers.remove(&ack.id);
                 self.steer_taken(node, ack.id);
+                self.model_taken(node, ack.id, out);
             }
             Up::Turn(turn) => {
                 self.not_called(node);

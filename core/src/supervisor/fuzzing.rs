@@ -141,7 +141,10 @@ impl Desk {
                 let value = Json(Bytes::from(b"\"told\"".as_slice()));
                 self.answer(Event::HostToolAnswered { call, error: false, value })
             }
+            Action::LoadConfig => self.answer(Event::ConfigRefused { problems: 1, text: "drawn".into() }),
             Action::SendSpawn { .. }
+            | Action::SendModel { .. }
+            | Action::EndReload { .. }
             | Action::CloseStdin { .. }
             | Action::ReapOrphans
             | Action::Deliver { .. }

@@ -11,11 +11,12 @@ use crate::money::Price;
 use crate::policy::grant::Grant;
 use crate::policy::registry;
 use crate::run::Run;
+use crate::run::swap::Cheaper;
 use crate::run::warm::FIRST_TURN;
 use crate::store::Work;
 use crate::time::Duration;
 use crate::transcript::Location;
-use crate::wire::message::{Begins, Mode, Role, Server, Spawn, ToolName, Transcript, VERSION};
+use crate::wire::message::{Begins, Mode, Model, Role, Server, Spawn, ToolName, Transcript, VERSION};
 
 /// See the module.
 pub(super) struct Gear {
@@ -24,6 +25,8 @@ pub(super) struct Gear {
     pub(super) walls: Walls,
     pub(super) priority: Priority,
     pub(super) price: Option<Price>,
+    /// The model that a call can be told to use instead.
+    pub(super) cheaper: Option<Cheaper>,
     /// What it and all below it may use.
     pub(super) caps: Caps,
     /// It may delegate onward.
@@ -42,8 +45,7 @@ impl Gear {
         let payload = self.payload;
         let servers = payload.servers.iter().map(|server| &server.name);
         run.servers = servers.chain(self.host.iter().map(|group| &group.name)).cloned().collect();
-        let endpoints = payload.model.dialect.remote().into_iter().flat_map(|remote| &remote.endpoints);
-        run.endpoints = endpoints.map(|endpoint| endpoint.url.clone()).collect();
+        run.endpoints = endpoints(&payload.model);
         run.trace_id = payload.trace.trace_id.clone();
         run.span_id = payload.trace.span_id.clone();
         run.deadline = Duration::from_millis(payload.limits.deadline_ms);
@@ -55,6 +57,7 @@ impl Gear {
         run.walls = self.walls;
         run.priority = self.priority;
         run.price = self.price;
+        run.cheaper = self.cheaper.filter(|_| run.asks);
         run.caps = self.caps;
         run.delegates = self.delegates;
         run.durable = self.durable;
@@ -62,6 +65,12 @@ impl Gear {
         run.transcript = self.transcript;
         run.payload = Some(Box::new(payload));
     }
+}
+
+/// Base addresses of a model's endpoints; none where it is a playbook.
+pub(super) fn endpoints(model: &Model) -> Vec<String> {
+    let remote = model.dialect.remote().into_iter();
+    remote.flat_map(|remote| &remote.endpoints).map(|endpoint| endpoint.url.clone()).collect()
 }
 
 impl Core {
@@ -119,6 +128,7 @@ impl Core {
             walls,
             priority,
             price: choice.price,
+            cheaper: self.cheaper(),
             caps,
             delegates,
             durable,
@@ -170,6 +180,7 @@ impl Core {
             walls: Walls::default(),
             priority: Priority::Normal,
             price: self.config.model.price,
+            cheaper: self.cheaper(),
             caps,
             delegates: true,
             durable: true,

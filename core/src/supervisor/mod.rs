@@ -22,6 +22,8 @@
 //! | `handover` | what a process is told, from its first frame on |
 //! | `conversation` | prompts and turns |
 //! | `worker` | the process that serves them |
+//! | `reload` | another configuration, and what it means to what there is |
+//! | `swapping` | other models for runs that work |
 //! | `answering` | how each prompt comes to its one answer |
 //! | `notes` | what an ended run means to the conversation |
 //! | `drain` | the drain and the end of the daemon |
@@ -48,8 +50,10 @@ mod models;
 mod notes;
 mod operator;
 mod queue;
+mod reload;
 mod restore;
 mod spawn;
+mod swapping;
 mod throttling;
 mod timers;
 mod tools;
@@ -83,6 +87,7 @@ use drain::Drain;
 use keeping::Keeping;
 use operator::Operator;
 use queue::Queue;
+use reload::Reload;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use timers::Timers;
@@ -124,6 +129,7 @@ pub struct Core {
     host_calls: BTreeMap<u64, (NodeId, u64)>,
     last_host_call: u64,
     drain: Option<Drain>,
+    reload: Reload,
     orphans_at: Option<Instant>,
     leaked: u32,
     /// Subagents that ended, and of these how many `completed`.
@@ -166,6 +172,7 @@ impl Core {
             host_calls: BTreeMap::new(),
             last_host_call: 0,
             drain: None,
+            reload: Reload::default(),
             orphans_at,
             leaked: 0,
             ended_count: (0, 0),
@@ -202,6 +209,9 @@ impl Core {
             Event::Stored { seq } => self.stored(seq, out),
             Event::StoreFailed { seq, error, retryable } => self.store_failed(seq, &error, retryable, out),
             Event::Signalled { signal } => self.signalled(signal, out),
+            Event::ConfigReady(reloaded) => self.config_ready(*reloaded, out),
+            Event::ConfigRefused { problems, text } => self.config_refused(problems, text, out),
+            Event::ModelFrameFailed { node, id, error } => self.model_frame_failed(node, id, &error, out),
             Event::OperatorCalled { call, tool, args } => self.operator_called(call, &tool, &args, out),
             Event::OperatorHungUp { call } => self.operator_hung_up(call, out),
             Event::HostToolAnswered { call, error, value } => {

@@ -168,7 +168,7 @@ fn children_waited_on(run: &Run) -> u32 {
 
 impl Instant {
     /// The instant this long ago, or the epoch.
-    fn before(self, ago: Duration) -> Instant {
+    pub(super) fn before(self, ago: Duration) -> Instant {
         Instant::from_nanos(self.nanos().saturating_sub(u64::try_from(ago.as_nanos()).unwrap_or(u64::MAX)))
     }
 }

@@ -27,6 +27,7 @@ impl Core {
         let run = self.run(worker).filter(lives)?;
         if !run.channel.is_open() {
             self.conversation.worker = None;
+            self.conversation.outdated = false;
             self.complete_retirement(worker, out);
             return None;
         }

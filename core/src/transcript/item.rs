@@ -52,6 +52,10 @@ pub enum Item {
         turn: u64,
         /// How.
         outcome: TurnOutcome,
+        /// It was the process that was told to end, or whose supervisor was gone, and not the turn: who begins the run again
+        /// goes on with it.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        stopped: bool,
     },
 }
 

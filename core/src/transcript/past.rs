@@ -147,7 +147,8 @@ impl Reader {
                 past.messages.push(Said::Assistant { text, calls });
             }
             Item::Compacted { history } => self.compacted(history),
-            Item::Ended { turn, outcome } => {
+            Item::Ended { stopped: true, .. } => {}
+            Item::Ended { turn, outcome, stopped: false } => {
                 if turn == 1 {
                     past.first = Some(outcome.clone());
                 }

@@ -70,7 +70,7 @@ fn ended(turn: u64) -> Entry {
         error: None,
         evidence: LoopEvidence::default(),
     });
-    Entry::ResponseItem(Item::Ended { turn, outcome })
+    Entry::ResponseItem(Item::Ended { turn, outcome, stopped: false })
 }
 
 fn usage(input: u64, output: u64) -> Entry {
@@ -264,4 +264,23 @@ fn is_whole(past: &Past) {
             Said::User(_) | Said::Assistant { .. } => {}
         }
     }
+}
+
+/// A supervisor that is killed takes its children along. They say so, and the run they served has not ended.
+#[test]
+fn a_turn_whose_process_was_ended_goes_on() {
+    let outcome = TurnOutcome::Result(RunResult {
+        end: LoopEnd::Cancelled,
+        text: None,
+        partial: true,
+        error: Some("cancelled: the supervisor is gone".into()),
+        evidence: LoopEvidence::default(),
+    });
+    let stopped = Entry::ResponseItem(Item::Ended { turn: 1, outcome: outcome.clone(), stopped: true });
+    let past = read(&[head(false), turn(1, "go"), assistant(None, &["a"]), done("a"), stopped.clone()]);
+    assert!(past.is_in_turn() && past.ended.is_none() && past.first.is_none());
+    // A turn that was taken back is over, whatever came of its process.
+    let taken_back = Entry::ResponseItem(Item::Ended { turn: 1, outcome, stopped: false });
+    let past = read(&[head(false), turn(1, "go"), taken_back, stopped]);
+    assert!(!past.is_in_turn() && past.ended.is_some());
 }

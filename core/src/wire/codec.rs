@@ -65,6 +65,7 @@ messages! { Down:
     "resume" => Resume,
     "throttle" => Throttle,
     "budget_grant" => BudgetGrant,
+    "model" => Model,
 }
 
 messages! { Up:
@@ -99,6 +100,16 @@ impl Encoder {
     /// For a new channel: the first frame is number 1.
     pub const fn new() -> Encoder {
         Encoder { next: 1 }
+    }
+
+    /// For the one frame of this number.
+    pub const fn at(number: u64) -> Encoder {
+        Encoder { next: number }
+    }
+
+    /// The number of the frame that was made last; 0 when there was none.
+    pub const fn last(&self) -> u64 {
+        self.next - 1
     }
 
     /// One whole frame of a child, length prefix included.

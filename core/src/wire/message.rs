@@ -12,7 +12,7 @@ pub use up::*;
 use serde::{Deserialize, Serialize};
 
 /// The protocol's version, `[major, minor]`, in the first frame each way. A different major ends the child.
-pub const VERSION: [u16; 2] = [1, 2];
+pub const VERSION: [u16; 2] = [1, 3];
 
 /// Registry name of the conversation's tool that ends its turn: the loop answers it itself (S6.10).
 pub const FINISH_TOOL: &str = "finish";
@@ -42,6 +42,8 @@ pub enum Down {
     Throttle(Throttle),
     /// The one answer to a `budget_request`.
     BudgetGrant(BudgetGrant),
+    /// The model to go on with (S10.8). Answered by an `ack` once it is taken.
+    Model(ModelSwap),
 }
 
 /// Child to supervisor.
@@ -61,7 +63,8 @@ pub enum Up {
     Tools(Tools),
     /// A call of a tool that the supervisor owns.
     ToolRequest(ToolRequest),
-    /// A `message` or a `steer` has been taken: it is in the history.
+    /// A `message` or a `steer` has been taken: it is in the history. Or a `model`: every call from here on is made with it,
+    /// and none before it is in flight.
     Ack(Ack),
     /// How an endpoint of the model was when it was last asked, so that other runs know (S15.4).
     ModelHealth(ModelHealth),

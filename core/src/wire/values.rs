@@ -4,7 +4,7 @@
 //! A filler of the same length stands in for each: a frame is as long with it as without, so every bound that counts
 //! bytes gives the same verdict in a replay. Called by the core's checkpoints and by the flight recorder.
 
-use super::message::{Model, Server, Spawn, Transport};
+use super::message::{Model, ModelSwap, Server, Spawn, Transport};
 
 /// Stands in for one byte of a value.
 const FILLER: &str = "*";
@@ -19,6 +19,19 @@ impl Spawn {
     /// Leaves the values out.
     pub fn leave_out_values(&mut self) {
         self.servers.iter_mut().for_each(Server::leave_out_values);
+        self.models_mut().for_each(Model::leave_out_values);
+    }
+}
+
+impl ModelSwap {
+    /// Every model that it gives.
+    pub fn models_mut(&mut self) -> impl Iterator<Item = &mut Model> {
+        let degraded = self.budget.as_mut().and_then(|budget| budget.degraded.as_mut());
+        [self.model.as_mut(), degraded].into_iter().flatten()
+    }
+
+    /// Leaves the values out.
+    pub fn leave_out_values(&mut self) {
         self.models_mut().for_each(Model::leave_out_values);
     }
 }

@@ -11,7 +11,11 @@ use agentd_core::record::ResultObject;
 use agentd_core::snapshot::Snapshot;
 use agentd_core::store::{Class, Write};
 use agentd_core::time::{Instant, Now};
-use agentd_core::wire::message;
+use agentd_core::wire::{Down, Encoder, message};
+
+/// Why a configuration is not read again, where whoever surrounds a reactor does not say how.
+pub const NOT_READ_AGAIN: &str = "the program that runs this supervisor gave it its configuration, and has none that can \
+                                  be read again";
 
 /// The rest of the program, as the reactor sees it.
 pub trait Outside {
@@ -71,6 +75,27 @@ pub trait Outside {
     /// a token may be cut, comes with the next.
     fn hear(&mut self, _conn: ConnId, bytes: Vec<u8>) -> Vec<u8> {
         bytes
+    }
+
+    /// Begins to read the configuration again. What comes of it is posted to the mailbox, as `ConfigReady` or
+    /// `ConfigRefused`, once.
+    ///
+    /// # Errors
+    /// It cannot be read again: a sentence for the person who must act.
+    fn load_config(&mut self) -> Result<(), String> {
+        Err(NOT_READ_AGAIN.to_owned())
+    }
+
+    /// The reload that [`Outside::load_config`] began is over. Where it is used, what was read then is in use from now on:
+    /// secrets, the log.
+    fn reload_ended(&mut self, _now: Now, _used: bool) {}
+
+    /// A `model` frame of this number, length prefix included, with the secrets put in.
+    ///
+    /// # Errors
+    /// As [`Outside::encode_spawn`].
+    fn encode_model(&mut self, number: u64, swap: &message::ModelSwap) -> Result<Vec<u8>, String> {
+        Encoder::at(number).encode_down(&Down::Model(swap.clone())).map_err(|error| error.to_string())
     }
 
     /// The first frame of a child, length prefix included, with the secrets put in.

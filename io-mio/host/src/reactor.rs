@@ -22,6 +22,8 @@ use agentd_core::machine::Machine;
 use agentd_core::record::UsageSum;
 use agentd_core::store::Saved;
 use agentd_core::time::{Duration, Instant, Now};
+use agentd_core::wire::message::ModelSwap;
+use agentd_core::wire::{Down, Encoder};
 use std::collections::VecDeque;
 use std::os::fd::AsFd;
 
@@ -269,6 +271,27 @@ impl<'a, M: Machine + ?Sized, O: Outside> Reactor<'a, M, O> {
                 Err(error) => learned.push_back(Event::SpawnFrameFailed { node, error }),
             },
             Action::SendToChild { node, frame } => self.hands.send(node, frame, learned),
+            Action::SendModel { node, number, payload } => {
+                let swap = *payload.0;
+                match self.outside.encode_model(number, &swap) {
+                    Ok(frame) => self.hands.send(node, Bytes::from(frame), learned),
+                    Err(error) => {
+                        let id = swap.id;
+                        learned.push_back(Event::ModelFrameFailed { node, id, error });
+                        // The child expects a frame of this number.
+                        let none = Down::Model(ModelSwap { model: None, budget: None, ..swap });
+                        if let Ok(frame) = Encoder::at(number).encode_down(&none) {
+                            self.hands.send(node, Bytes::from(frame), learned);
+                        }
+                    }
+                }
+            }
+            Action::LoadConfig => {
+                if let Err(text) = self.outside.load_config() {
+                    learned.push_back(Event::ConfigRefused { problems: 1, text });
+                }
+            }
+            Action::EndReload { used } => self.outside.reload_ended(now, used),
             Action::CloseStdin { node } => self.hands.close_stdin(node),
             Action::Signal { node, signal } => self.hands.signal(node, signal),
             Action::Sweep { node, keepers } => self.hands.sweep(node, keepers, learned),

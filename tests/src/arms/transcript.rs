@@ -168,6 +168,11 @@ impl Scribe {
                     lane.push(json!({ "not saved": error }));
                 }
             }
+            Event::ConfigReady(_) => self.transcript.asked.push(json!("another configuration")),
+            Event::ConfigRefused { problems, .. } => {
+                self.transcript.asked.push(json!({ "no other configuration": problems }));
+            }
+            Event::ModelFrameFailed { node, .. } => self.life(*node, "a model for it cannot be made"),
             Event::Seeded { .. }
             | Event::Restored(_)
             | Event::Tick
@@ -195,6 +200,11 @@ impl Scribe {
                 }
             }
             Action::SendToChild { node, frame } => self.told(*node, frame),
+            Action::SendModel { node, number, payload } => {
+                if let Ok(frame) = Encoder::at(*number).encode_down(&Down::Model((*payload.0).clone())) {
+                    self.told(*node, &frame);
+                }
+            }
             Action::CloseStdin { node } => self.process(*node).down.push(json!("end of stdin")),
             Action::Signal { node, signal } => match signal {
                 ChildSignal::TermCont => self.life(*node, "is sent SIGTERM and SIGCONT"),
@@ -227,6 +237,8 @@ impl Scribe {
                 });
             }
             Action::Sweep { .. }
+            | Action::LoadConfig
+            | Action::EndReload { .. }
             | Action::Reap { .. }
             | Action::ReapOrphans
             | Action::ConnSend { .. }

@@ -377,6 +377,11 @@ impl Ended {
             .unwrap_or_else(|e| panic!("{e}: {:?}\n{}", self.stdout, self.log()))
     }
 
+    /// A path in the folder that it left.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
     /// The log as text, for a message.
     pub fn log(&self) -> String {
         let lines: Vec<String> = self.events.all().iter().map(Value::to_string).collect();

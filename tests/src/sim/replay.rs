@@ -3,19 +3,22 @@
 use super::draw;
 use super::lives;
 use super::oracle::Violation;
-use super::plan::{Fault, Knobs, Plan, Purse};
+use super::plan::{Fault, Knobs, Limits, Plan, Purse};
 use super::shrink::shrink;
 use super::story::Story;
 use super::world::{Outcome, World};
 use agentd_core::budget::{Budget, Caps, OnExhausted, Per};
 use agentd_core::bytes::Bytes;
-use agentd_core::config::{Commit, Config, Kill, Liveness, ModelChoice, Rate, Store, SubagentLimits};
+use agentd_core::config::{
+    Commit, Config, Kill, Liveness, ModelChoice, Rate, Reloaded, Store, SubagentLimits,
+};
 use agentd_core::machine::Machine;
 use agentd_core::money::{Price, Usd};
 use agentd_core::record::Tokens;
 use agentd_core::time::{Duration, Instant, Now};
 use agentd_core::wire::message::{Dialect, Endpoint, Model, Remote, RunLimits};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -208,6 +211,18 @@ fn budget(purse: &Purse) -> Budget {
         lifetime: caps(purse.lifetime),
         windows: (purse.minute > 0).then(|| (Per::Minute, caps(purse.minute))).into_iter().collect(),
         on_exhausted: purse.policy,
+    }
+}
+
+/// The same with other limits, as a reload brings it.
+pub(crate) fn reloaded(knobs: &Knobs, limits: Limits) -> Reloaded {
+    let Limits { breadth, total, depth, burst, refill_ms, queue } = limits;
+    Reloaded {
+        config: config(&Knobs { breadth, total, depth, burst, refill_ms, queue, ..knobs.clone() }),
+        applied: vec!["limits.subagents".to_owned()],
+        restart_needed: Vec::new(),
+        models: BTreeSet::new(),
+        servers: BTreeSet::new(),
     }
 }
 

@@ -8,6 +8,7 @@ mod full;
 mod hostile;
 mod idle;
 mod listings;
+mod reload;
 mod restart;
 mod stage;
 mod story;

@@ -30,7 +30,13 @@ impl Connection {
     pub(super) fn run(self) {
         while let Ok(order) = self.orders.recv() {
             // What is to be abandoned here has been answered already.
-            let Order::Call { call, request } = order else { continue };
+            let (call, request) = match order {
+                Order::Call { call, request } => (call, request),
+                Order::End => return,
+                Order::Abandon { .. } | Order::GoOn { .. } | Order::Ended { .. } | Order::Throttle(_) => {
+                    continue;
+                }
+            };
             let outcome = self.playbook.reply(&request, self.role);
             if self.sleep(call, outcome.delay) {
                 // Without a receiver the process is ending.
@@ -52,7 +58,7 @@ impl Connection {
                 // An order about an earlier call changes nothing; a second call at a time is never asked for; and a
                 // playbook has neither endpoints nor a second attempt.
                 Ok(Order::Abandon { .. } | Order::Call { .. } | Order::GoOn { .. }) => {}
-                Ok(Order::Ended { .. } | Order::Throttle(_)) => {}
+                Ok(Order::Ended { .. } | Order::Throttle(_) | Order::End) => {}
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return false,
             }

@@ -40,6 +40,8 @@ pub(super) enum Order {
     },
     /// An endpoint is to be left alone, or no longer: what other runs learned of it.
     Throttle(Throttle),
+    /// Nothing is asked of this model any more: the thread ends.
+    End,
     /// An attempt's own thread: it has ended.
     Ended {
         /// The attempt's number.
@@ -53,6 +55,21 @@ pub(super) enum Order {
 pub(super) struct Connected {
     pub(super) orders: Sender<Order>,
     pub(super) came: Came,
+}
+
+impl Connected {
+    /// Tells the thread something.
+    pub(super) fn order(&self, order: Order) {
+        // Fails only after a panic of that thread, which ends the run by itself.
+        let _gone = self.orders.send(order);
+    }
+}
+
+impl Drop for Connected {
+    /// A model that another one takes the place of.
+    fn drop(&mut self) {
+        self.order(Order::End);
+    }
 }
 
 /// Starts the thread. Nothing is dialled, and no certificate read, before the first call.

@@ -70,6 +70,7 @@ impl Connection {
                     self.hold(&throttle);
                     continue;
                 }
+                Order::End => return,
                 Order::Abandon { .. } | Order::GoOn { .. } | Order::Ended { .. } => continue,
             };
             if let Ok(reply) = self.call(call, &request) {
@@ -192,6 +193,8 @@ impl Connection {
                 // Of earlier calls and attempts; a second call at a time is never asked for.
                 Ok(Order::Ended { .. } | Order::Abandon { .. } | Order::GoOn { .. } | Order::Call { .. }) => {
                 }
+                // A call is abandoned before nothing is asked of its model any more.
+                Ok(Order::End) => {}
                 Err(RecvTimeoutError::Timeout) => return Ok(None),
                 Err(RecvTimeoutError::Disconnected) => return Err(Abandoned),
             }
@@ -219,7 +222,7 @@ impl Connection {
                 Ok(Order::Abandon { call: abandoned }) if abandoned == call => return Err(Abandoned),
                 Ok(Order::GoOn { call: of }) => leave |= of == call,
                 Ok(Order::Throttle(throttle)) => self.hold(&throttle),
-                Ok(Order::Ended { .. } | Order::Abandon { .. } | Order::Call { .. }) => {}
+                Ok(Order::Ended { .. } | Order::Abandon { .. } | Order::Call { .. } | Order::End) => {}
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Err(Abandoned),
             }

@@ -96,7 +96,12 @@ const INTELLIGENCE: &[Key] = &[
         "{}",
         "What a million tokens cost in dollars, by the model as its provider names it.",
     ),
-    later("swap_policy"),
+    key(
+        "swap_policy",
+        OneOf(&["finish-on-old", "restart-turn"]),
+        "finish-on-old",
+        "When a run that works takes the model that a reload gives it: with its next turn, or at once.",
+    ),
     key("budget", Section(BUDGET), "", ""),
 ];
 

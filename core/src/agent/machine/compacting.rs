@@ -35,7 +35,7 @@ impl Loop {
     }
 
     /// One model call without tools, which counts like any other.
-    fn ask_for_summary(&mut self, now: Instant, before: usize, out: &mut Vec<Output>) -> Phase {
+    pub(super) fn ask_for_summary(&mut self, now: Instant, before: usize, out: &mut Vec<Output>) -> Phase {
         let call = self.mint();
         match &self.asks {
             Some(asks) => {

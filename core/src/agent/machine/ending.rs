@@ -19,7 +19,9 @@ impl Loop {
         let why = cancelled(reason);
         self.abandon(now, phase, &why, out);
         let result = self.result(LoopEnd::Cancelled, true, Some(why));
-        self.record_end(&TurnOutcome::Result(result.clone()), out);
+        if !self.turn.over {
+            self.record_end(&TurnOutcome::Result(result.clone()), true, out);
+        }
         out.push(Output::Finish(Terminal::Result(result)));
         Phase::Ended
     }
@@ -109,7 +111,7 @@ impl Loop {
     /// A warm loop's turn ends and the loop stays, unless the next turn would meet the same.
     fn end(&mut self, outcome: TurnOutcome, out: &mut Vec<Output>) -> Phase {
         self.turn.over = true;
-        self.record_end(&outcome, out);
+        self.record_end(&outcome, false, out);
         match outcome {
             TurnOutcome::Failed(failed) if !self.warm || ends_run(failed.kind) => {
                 out.push(Output::Finish(Terminal::Failed(failed)));

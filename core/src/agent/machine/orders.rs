@@ -18,7 +18,10 @@ impl Loop {
             // Its first turn may have been cancelled before it began.
             _ if self.turn.over => Phase::Idle,
             Some(outcome) => self.end_again(outcome, out),
-            None => self.go_on_again(now, out),
+            None => {
+                self.take_swap(false, out);
+                self.go_on_again(now, out)
+            }
         }
     }
 
@@ -131,7 +134,7 @@ impl Loop {
     }
 
     /// Ids rise, so one that does not has come before.
-    fn is_new(&mut self, id: u64) -> bool {
+    pub(super) fn is_new(&mut self, id: u64) -> bool {
         let new = id > self.last_id;
         self.last_id = self.last_id.max(id);
         new

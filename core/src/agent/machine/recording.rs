@@ -74,9 +74,10 @@ impl Loop {
         self.record(|| Item::Compacted { history: self.items() }, out);
     }
 
-    /// The turn in hand has ended.
-    pub(super) fn record_end(&self, outcome: &TurnOutcome, out: &mut Vec<Output>) {
-        self.record(|| Item::Ended { turn: self.turn.written, outcome: outcome.clone() }, out);
+    /// The turn in hand has ended, or the process while it was in hand.
+    pub(super) fn record_end(&self, outcome: &TurnOutcome, stopped: bool, out: &mut Vec<Output>) {
+        let item = || Item::Ended { turn: self.turn.written, outcome: outcome.clone(), stopped };
+        self.record(item, out);
     }
 
     /// The history, as a transcript has it.

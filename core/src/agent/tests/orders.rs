@@ -29,6 +29,8 @@ enum Step {
     Came(usize),
     /// The attempt breaks off with so many bytes, or one that is paid for does so again.
     Cut(usize, bool),
+    /// Another model, which restarts the turn or not.
+    Swap(bool),
     CancelTurn(u64),
     Cancel,
 }
@@ -72,6 +74,7 @@ fn any_step() -> impl Strategy<Value = Step> {
         1 => (1usize..4_000).prop_map(Step::Came),
         1 => (1usize..4_000, any::<bool>()).prop_map(|(bytes, again)| Step::Cut(bytes, again)),
         1 => (0u64..8).prop_map(Step::CancelTurn),
+        2 => any::<bool>().prop_map(Step::Swap),
     ]
 }
 
@@ -100,6 +103,10 @@ struct Oracle {
     turn: Option<u64>,
     waiting: VecDeque<u64>,
     steers: VecDeque<u64>,
+    /// The newest model that was not taken, and whether it may be in the middle of a turn.
+    swap: Option<(u64, bool)>,
+    /// The model that was taken last, and whether that was acknowledged.
+    model: (String, bool),
     next_id: u64,
     paused: bool,
     /// Since when it stands still at a boundary.
@@ -138,6 +145,8 @@ impl Oracle {
             turn: Some(1),
             waiting: VecDeque::new(),
             steers: VecDeque::new(),
+            swap: None,
+            model: ("m".to_owned(), true),
             next_id: 1 + u64::from(warm),
             paused: false,
             stands: None,
@@ -212,6 +221,18 @@ impl Oracle {
                 );
                 assert!(self.steers.is_empty(), "a steer is not told before the call");
                 assert_eq!(request.tools.is_empty(), self.finish);
+                assert_eq!((&request.model, self.model.1), (&self.model.0, true));
+                assert!(
+                    self.swap.is_none_or(|(_, restart)| !restart),
+                    "a call of a model that is not to be used any more"
+                );
+            }
+            Output::UseModel { swap } => {
+                let (id, restart) = self.swap.take().expect("there is another model");
+                assert!(id == swap && self.thinking.is_none() && self.open.is_empty());
+                // Between two turns, before the first call of one, or where it restarts.
+                assert!(restart || self.requests == 0 || self.turn.is_none());
+                self.model = (format!("m{id}"), false);
             }
             Output::GoOnModel { call } => assert_eq!(self.thinking, Some(call)),
             Output::AbandonModel { call } => assert_eq!(self.thinking.take(), Some(call)),
@@ -268,6 +289,10 @@ impl Oracle {
 
     /// Each once, each kind in the order it came; a message begins a turn.
     fn acked(&mut self, id: u64) {
+        if self.model == (format!("m{id}"), false) {
+            self.model.1 = true;
+            return;
+        }
         if self.steers.front() == Some(&id) {
             self.steers.pop_front();
             return;
@@ -331,6 +356,15 @@ impl Oracle {
                     self.input(Input::ModelCut { call, attempt: self.attempt - 1, came });
                     assert_eq!(self.paid - paid, u32::from(!again), "each is paid once");
                 }
+            }
+            Step::Swap(restart) => {
+                let id = self.next_id;
+                self.next_id += 1;
+                self.swap = Some((id, restart)).filter(|_| !self.over);
+                let model = Model { name: format!("m{id}"), dialect: Dialect::Mock(Bytes::default()) };
+                let thought = self.thinking;
+                self.input(Input::ModelChanged { id, model: Box::new(model), budget: None, restart });
+                assert!(!restart || thought.is_none() || self.thinking != thought, "the call goes on");
             }
             Step::Cancel => self.input(Input::Cancel { reason: "x".to_owned() }),
             said

@@ -276,8 +276,8 @@ impl Core {
     fn followers(&self) -> impl Iterator<Item = (ConnId, Following, &Value)> {
         self.surface.waits.iter().filter_map(|(conn, wait)| match wait {
             Wait::Log { following, rpc } => Some((*conn, *following, rpc)),
-            Wait::Call { .. } | Wait::Gone { .. } | Wait::Task { .. } | Wait::Cancel { .. } => None,
-            Wait::Stream { .. } => None,
+            Wait::Call { .. } | Wait::Gone { .. } | Wait::Reload { .. } => None,
+            Wait::Task { .. } | Wait::Cancel { .. } | Wait::Stream { .. } => None,
         })
     }
 

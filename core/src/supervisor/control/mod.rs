@@ -63,6 +63,8 @@ enum Wait {
     Call { call: u64, rpc: Value, op: String, gone: bool },
     /// The same, answered once that run's process is gone.
     Gone { node: NodeId, rpc: Value, op: String, value: Json },
+    /// The end of the load of this number.
+    Reload { load: u64, rpc: Value },
     /// A task's end.
     Task { task: RunId, rpc: Value, history: Option<usize> },
     /// A task's end, which is to be that it was cancelled.
@@ -173,8 +175,14 @@ impl Core {
                 self.surface.calls.remove(&call);
                 self.operator_hung_up(call, out);
             }
-            Some(Wait::Gone { .. } | Wait::Task { .. } | Wait::Cancel { .. })
-            | Some(Wait::Stream { .. } | Wait::Log { .. })
+            Some(
+                Wait::Gone { .. }
+                | Wait::Reload { .. }
+                | Wait::Task { .. }
+                | Wait::Cancel { .. }
+                | Wait::Stream { .. }
+                | Wait::Log { .. },
+            )
             | None => {}
         }
     }

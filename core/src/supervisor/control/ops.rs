@@ -1,6 +1,6 @@
 //! Operators' commands: the supervisor's own tools as a model has them, and what only a person wants to know or do.
 //!
-//! `ps {all}`, `show {handle}`, `logs {handle, lines, after, wait}` and `drain {}` are here alone; every other name is a tool's and is
+//! `ps {all}`, `show {handle}`, `logs {handle, lines, after, wait}`, `drain {}` and `reload {}` are here alone; every other name is a tool's and is
 //! called as an embedding program calls it.
 
 use super::super::tools::{accept_only, arguments, handle_arg, list};
@@ -19,7 +19,10 @@ use crate::wire::message::Role;
 use serde_json::{Map, Value, json};
 
 /// Commands that are no tools.
-const OWN: [&str; 4] = ["ps", "show", "logs", "drain"];
+const OWN: [&str; 5] = ["ps", "show", "logs", "drain", RELOAD];
+
+/// Answered once the configuration was read.
+const RELOAD: &str = "reload";
 
 /// The name that stands for the conversation where a handle is asked for.
 pub(super) const ROOT: &str = "root";
@@ -28,7 +31,10 @@ impl Core {
     /// One command of a connection.
     pub(super) fn op(&mut self, conn: ConnId, rpc: &Value, op: &str, args: &Json, out: &mut Actions) {
         if OWN.contains(&op) {
-            let done = self.own_op(conn, rpc, op, args, out);
+            let done = match op {
+                RELOAD => self.reload_op(conn, rpc, args, out).map(|()| None),
+                _ => self.own_op(conn, rpc, op, args, out),
+            };
             let (error, value) = match done {
                 Ok(Some(value)) => (false, value),
                 Ok(None) => return,
@@ -125,8 +131,7 @@ impl Core {
         args: &Json,
         out: &mut Actions,
     ) -> Result<Option<Value>, Refusal> {
-        let args = json::object(&args.0, limits::ARGUMENT_BYTES, limits::ARGUMENT_DEPTH)
-            .map_err(|problem| arguments(problem.to_string()))?;
+        let args = read(args)?;
         match op {
             "ps" => self.ps(&args).map(Some),
             "show" => self.show(&args).map(Some),
@@ -136,6 +141,41 @@ impl Core {
                 self.drain_asked(out);
                 Ok(Some(json!({ "draining": true, "live": self.busy.len() })))
             }
+        }
+    }
+
+    /// Reads the configuration again; the connection waits for what comes of it.
+    fn reload_op(
+        &mut self,
+        conn: ConnId,
+        rpc: &Value,
+        args: &Json,
+        out: &mut Actions,
+    ) -> Result<(), Refusal> {
+        accept_only(&read(args)?, &[])?;
+        let load = self.ask_for_reload("an operator", out)?;
+        self.surface.waits.insert(conn, Wait::Reload { load, rpc: rpc.clone() });
+        Ok(())
+    }
+
+    /// A load has ended: whoever waited for it is told.
+    pub(in crate::supervisor) fn tell_reloaded(
+        &mut self,
+        ended: u64,
+        told: &Result<Value, Refusal>,
+        out: &mut Actions,
+    ) {
+        let (error, value) = match told {
+            Ok(value) => (false, Json::of(value)),
+            Err(refusal) => (true, Json::of(&json!({ "error": refusal }))),
+        };
+        let waits = |(conn, wait): (&ConnId, &Wait)| match wait {
+            Wait::Reload { load, rpc } if *load == ended => Some((*conn, rpc.clone())),
+            _ => None,
+        };
+        let waiting: Vec<(ConnId, Value)> = self.surface.waits.iter().filter_map(waits).collect();
+        for (conn, rpc) in waiting {
+            self.answer_op(conn, &rpc, RELOAD, error, &value, out);
         }
     }
 
@@ -205,6 +245,11 @@ impl Core {
         row["pid"] = run.pid.filter(|_| !matches!(run.process, Process::Gone)).into();
         row
     }
+}
+
+fn read(args: &Json) -> Result<Map<String, Value>, Refusal> {
+    json::object(&args.0, limits::ARGUMENT_BYTES, limits::ARGUMENT_DEPTH)
+        .map_err(|problem| arguments(problem.to_string()))
 }
 
 /// The arguments of a command without the wish to be answered once the process is gone.

@@ -282,7 +282,7 @@ impl Core {
             .filter(|(_, wait)| match wait {
                 Wait::Task { task, .. } | Wait::Cancel { task, .. } => *task == id && state.is_final(),
                 Wait::Stream { task, .. } => *task == id,
-                Wait::Call { .. } | Wait::Gone { .. } | Wait::Log { .. } => false,
+                Wait::Call { .. } | Wait::Gone { .. } | Wait::Reload { .. } | Wait::Log { .. } => false,
             })
             .map(|(conn, wait)| (*conn, wait.clone()))
             .collect();
@@ -314,7 +314,7 @@ impl Core {
                     let response = Response::of(200, "application/json", body);
                     self.respond_and_go_on(conn, &response, out);
                 }
-                Wait::Call { .. } | Wait::Gone { .. } | Wait::Log { .. } => {}
+                Wait::Call { .. } | Wait::Gone { .. } | Wait::Reload { .. } | Wait::Log { .. } => {}
             }
         }
     }

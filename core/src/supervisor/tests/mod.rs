@@ -14,6 +14,7 @@ mod lifecycle;
 mod models;
 mod operator;
 mod queue;
+mod reload;
 mod restart;
 mod saving;
 mod sums;
@@ -111,6 +112,9 @@ pub(super) struct Desk {
     /// The operator's answers, by call.
     answers: BTreeMap<u64, (bool, Value)>,
     host_calls: Vec<crate::action::HostCall>,
+    /// How often the configuration was to be read, and what became of it.
+    loads: u32,
+    reloads: Vec<bool>,
     cancelled: Vec<u64>,
     /// What each client was sent, and how its connection was shut, if it was.
     sent: BTreeMap<ConnId, Vec<u8>>,
@@ -138,6 +142,8 @@ impl Desk {
             fails: None,
             answers: BTreeMap::new(),
             host_calls: vec![],
+            loads: 0,
+            reloads: vec![],
             cancelled: vec![],
             sent: BTreeMap::new(),
             shut: BTreeMap::new(),
@@ -200,6 +206,23 @@ impl Desk {
                     child.heard.push(down);
                 }
                 Some(Event::ChildWrote { node, bytes: frame.len() as u64 })
+            }
+            Action::SendModel { node, number, payload } => {
+                let down = Down::Model(*payload.0);
+                let frame = Encoder::at(number).encode_down(&down).expect("fits");
+                let child = self.child(node);
+                child.decoder.push(&frame);
+                assert!(matches!(child.decoder.next(), Some(Ok(Decoded::Message(read))) if read == down));
+                child.heard.push(down);
+                Some(Event::ChildWrote { node, bytes: frame.len() as u64 })
+            }
+            Action::LoadConfig => {
+                self.loads += 1;
+                None
+            }
+            Action::EndReload { used } => {
+                self.reloads.push(used);
+                None
             }
             Action::CloseStdin { .. } | Action::ReapOrphans => None,
             Action::Signal { node, signal } => {

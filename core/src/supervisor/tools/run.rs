@@ -84,6 +84,7 @@ impl Core {
                 walls,
                 priority: args.priority.unwrap_or(self.config.defaults.priority),
                 price: model.price,
+                cheaper: self.cheaper(),
                 caps: self.caps(&args),
                 delegates: args.delegate && self.admission.depth_allows(depth + 1),
                 durable: args.durable.unwrap_or(self.config.store.work),

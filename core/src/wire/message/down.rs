@@ -1,5 +1,6 @@
 //! The bodies of the supervisor's messages after the first frame.
 
+use super::{CallBudget, Model};
 use crate::bytes::Json;
 use crate::wire::exact;
 use serde::{Deserialize, Serialize};
@@ -24,7 +25,7 @@ pub struct Cancel {
 /// See [`Down::Message`](super::Down::Message) and [`super::Down::Steer`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Text {
-    /// Minted by the supervisor for one child, rising over both kinds; a warm child's instruction is 1.
+    /// Minted by the supervisor for one child, rising over both kinds and `model`; a warm child's instruction is 1.
     pub id: u64,
     /// What is said.
     pub text: String,
@@ -87,4 +88,19 @@ pub enum BudgetVerdict {
     Refused(String),
     /// It is not made, and the run ends `failed` for this reason.
     Failed(String),
+}
+
+/// See [`Down::Model`](super::Down::Model). A later one takes the place of one that was not taken yet.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ModelSwap {
+    /// Minted by the supervisor for one child, rising over messages, steers and these.
+    pub id: u64,
+    /// The connection, as the spawn frame's. Absent: it could not be made, and the child goes on with what it has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<Model>,
+    /// Whether model calls are asked for from then on, as the spawn frame's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<CallBudget>,
+    /// Taken at once, and a model call in flight is made again; else with the next turn.
+    pub restart: bool,
 }

@@ -25,6 +25,7 @@ pub(super) fn down_value(down: &Down) -> Value {
         Down::Resume(x) => json!({ "resume": x }),
         Down::BudgetGrant(x) => json!({ "budget_grant": x }),
         Down::Throttle(x) => json!({ "throttle": x }),
+        Down::Model(x) => json!({ "model": x }),
     }
 }
 

@@ -2,12 +2,12 @@
 
 use super::Draw;
 use super::swarm::Trouble;
-use crate::sim::plan::{Fault, Interrupt, Knobs, Order, Plan};
+use crate::sim::plan::{Fault, Interrupt, Knobs, Limits, Order, Plan};
 
 /// A kind of fault, and how one is drawn.
 type Kind = (Trouble, fn(&mut Draw, &Knobs) -> Fault);
 
-const KINDS: [Kind; 7] = [
+const KINDS: [Kind; 8] = [
     (Trouble::Forks, Draw::fork),
     (Trouble::Store, Draw::store),
     (Trouble::Lateness, Draw::late),
@@ -15,6 +15,7 @@ const KINDS: [Kind; 7] = [
     (Trouble::Wall, Draw::wall),
     (Trouble::Orphans, Draw::orphan),
     (Trouble::Operators, Draw::operator),
+    (Trouble::Limits, Draw::reload),
 ];
 
 impl Draw {
@@ -75,6 +76,19 @@ impl Draw {
             3 | 4 => Fault::SpawnSlow { nth, ms: self.pick(&[20, 700, 6_000]) },
             _ => Fault::SpawnFails { nth, times: 1 + self.rng.below(5) as u32, transient: self.one_in(2) },
         }
+    }
+
+    /// Other limits, some of them as they were.
+    fn reload(&mut self, knobs: &Knobs) -> Fault {
+        let limits = Limits {
+            breadth: self.pick(&[1, 2, 3, 8, knobs.breadth]),
+            total: self.pick(&[1, 3, 6, 64, knobs.total]),
+            depth: self.pick(&[0, 1, 2, knobs.depth]),
+            burst: self.pick(&[1, 2, 8, knobs.burst]),
+            refill_ms: self.pick(&[200, 2_000, 60_000, knobs.refill_ms]),
+            queue: self.pick(&[0, 1, 4, knobs.queue]),
+        };
+        Fault::Reload { at_ms: self.pick(&[0, 1, 5, 40, 500, 1_900, 6_000]), limits }
     }
 
     fn store(&mut self, _: &Knobs) -> Fault {

@@ -390,6 +390,9 @@ impl<'a, M: Machine + Debug> Table<'a, M> {
             Action::Persist { seq, .. } => self.saves.push_back(seq),
             Action::Exit { .. } => self.over = true,
             Action::CloseStdin { .. }
+            | Action::SendModel { .. }
+            | Action::LoadConfig
+            | Action::EndReload { .. }
             | Action::Note(_)
             | Action::Deliver { .. }
             | Action::Answer { .. }

@@ -56,6 +56,7 @@ impl Bounds {
                 | Fault::Wall { .. }
                 | Fault::Crash { .. }
                 | Fault::KillAll { .. }
+                | Fault::Reload { .. }
                 | Fault::Operator { .. }
                 | Fault::Signal { .. } => {}
             }

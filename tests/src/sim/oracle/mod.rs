@@ -52,7 +52,7 @@ use agentd_core::record::ResultObject;
 use agentd_core::snapshot::Snapshot;
 use agentd_core::store::{Saved, record_in};
 use agentd_core::time::{Duration, Instant};
-use agentd_core::wire::Down;
+use agentd_core::wire::{Down, Encoder};
 use facts::Facts;
 use permits::Permits;
 use std::fmt;
@@ -152,6 +152,11 @@ impl Oracles {
 
     /// The core is about to take this event.
     pub(crate) fn fed(&mut self, now: Instant, event: &Event) {
+        if let Event::ConfigReady(reloaded) = event
+            && self.facts.draining().is_none()
+        {
+            self.permits.reloaded(now, &reloaded.config.subagents);
+        }
         self.facts.fed(now, event);
         self.across.fed(event);
         if let Event::Signalled { signal } = event
@@ -235,7 +240,15 @@ impl Oracles {
                     said.and_then(|said| said.iter().try_for_each(|down| self.said(now, *node, down)));
                 self.check(now, verdict);
             }
+            Action::SendModel { node, number, payload } => {
+                let down = Down::Model((*payload.0).clone());
+                let frame = Encoder::at(*number).encode_down(&down).unwrap_or_default();
+                let said = self.facts.read_down(now, *node, &frame);
+                self.check(now, said.map(drop));
+            }
             Action::SendSpawn { .. }
+            | Action::LoadConfig
+            | Action::EndReload { .. }
             | Action::CloseStdin { .. }
             | Action::Signal { .. }
             | Action::Sweep { .. }

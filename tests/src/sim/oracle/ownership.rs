@@ -16,6 +16,7 @@ pub(super) fn judge(facts: &Facts, now: Instant, action: &Action, kernel: &Kerne
             unless(!n.first_frame, "the spawn frame is sent once", || format!("{node} got a second one"))
         }
         Action::SendToChild { node, .. } => ours(facts, *node, "SendToChild").map(|_| ()),
+        Action::SendModel { node, .. } => ours(facts, *node, "SendModel").map(|_| ()),
         Action::CloseStdin { node } => ours(facts, *node, "CloseStdin").map(|_| ()),
         Action::Signal { node, .. } => ours(facts, *node, "Signal").map(|_| ()),
         Action::Sweep { node, .. } => {
@@ -25,6 +26,8 @@ pub(super) fn judge(facts: &Facts, now: Instant, action: &Action, kernel: &Kerne
         }
         Action::Reap { node } => reap(facts, now, *node, kernel),
         Action::ReapOrphans
+        | Action::LoadConfig
+        | Action::EndReload { .. }
         | Action::Persist { .. }
         | Action::Note(_)
         | Action::Deliver { .. }

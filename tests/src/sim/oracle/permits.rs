@@ -7,6 +7,7 @@ use super::queue::Queue;
 use super::{Verdict, unless};
 use crate::sim::kernel::Kernel;
 use crate::sim::plan::Knobs;
+use agentd_core::config::SubagentLimits;
 use agentd_core::id::{NodeId, RunId};
 use agentd_core::record::{Record, Status};
 use agentd_core::time::Instant;
@@ -37,6 +38,13 @@ impl Permits {
             rate: Bucket::new(knobs.burst, knobs.refill_ms),
             queue: Queue::new(knobs.queue),
         }
+    }
+
+    /// Other limits: who was admitted stays so, and what was used stays used.
+    pub(super) fn reloaded(&mut self, now: Instant, limits: &SubagentLimits) {
+        (self.breadth, self.total, self.depth) = (limits.breadth, limits.total, limits.depth);
+        self.rate.reloaded(now, limits.rate.burst, limits.rate.per.as_nanos());
+        self.queue.most = limits.queue;
     }
 
     /// A record is handed to the store: a run's first is its admission, its first that is not `held` its beginning.
@@ -184,7 +192,8 @@ pub(super) fn judge_live(facts: &Facts, kernel: &Kernel) -> Verdict {
         .values()
         .filter(|r| r.record.role == Role::Subagent && kernel.alive(r.record.node))
         .count();
-    let breadth = facts.plan.knobs.breadth;
+    // A breadth that a reload lowered ends nobody.
+    let breadth = facts.most_breadth;
     unless(live as u64 <= u64::from(breadth), PASSED, || format!("{live} of {breadth} subagents live"))
 }
 
@@ -200,6 +209,15 @@ impl Bucket {
     fn new(burst: u32, refill_ms: u64) -> Bucket {
         let (burst, per) = (u128::from(burst), u128::from(refill_ms) * 1_000_000);
         Bucket { burst, per, level: burst * per, last: Instant::ZERO }
+    }
+
+    /// Another size and time: the tokens that are missing stay missing.
+    fn reloaded(&mut self, now: Instant, burst: u32, per: u128) {
+        self.flow(now);
+        let missing = self.burst * self.per - self.level;
+        let missing = (missing * per).div_ceil(self.per);
+        (self.burst, self.per) = (u128::from(burst), per);
+        self.level = (self.burst * per).saturating_sub(missing);
     }
 
     fn flow(&mut self, now: Instant) {

@@ -54,7 +54,9 @@ pub(super) fn judge_down(facts: &mut Facts, now: Instant, node: NodeId, down: &D
             })
         }
         Down::Spawn(_) | Down::Ping(_) | Down::ToolResult(_) => Ok(()),
-        Down::Pause(_) | Down::Resume(_) | Down::BudgetGrant(_) | Down::Throttle(_) => Ok(()),
+        Down::Pause(_) | Down::Resume(_) | Down::BudgetGrant(_) | Down::Throttle(_) | Down::Model(_) => {
+            Ok(())
+        }
     }
 }
 

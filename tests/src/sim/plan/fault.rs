@@ -131,6 +131,13 @@ pub enum Fault {
         /// What.
         order: Order,
     },
+    /// The daemon is given another configuration: other limits.
+    Reload {
+        /// When.
+        at_ms: u64,
+        /// Which.
+        limits: Limits,
+    },
     /// The supervisor gets a signal.
     Signal {
         /// When.
@@ -163,6 +170,24 @@ pub enum Order {
     },
     /// A tool that operators do not have.
     Nonsense,
+}
+
+/// `limits.subagents` of a reload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Limits {
+    /// `breadth`.
+    pub breadth: u32,
+    /// `total`.
+    pub total: u32,
+    /// `depth`.
+    pub depth: u32,
+    /// `rate`: burst.
+    pub burst: u32,
+    /// `rate`: time to refill.
+    pub refill_ms: u64,
+    /// `queue`.
+    pub queue: u32,
 }
 
 /// Signals the supervisor gets.

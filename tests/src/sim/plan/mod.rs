@@ -6,7 +6,7 @@ mod fault;
 mod knobs;
 mod step;
 
-pub use fault::{Fault, Interrupt, Order};
+pub use fault::{Fault, Interrupt, Limits, Order};
 pub use knobs::{Knobs, Purse};
 pub use step::{Answer, Flaw, ItemStatus, Mode, Offspring, Provider, Rank, Rubbish, Step, TurnEnd};
 

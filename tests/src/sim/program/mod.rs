@@ -273,6 +273,7 @@ impl Program {
             Down::Resume(_) => self.paused = false,
             Down::BudgetGrant(grant) => self.granted(now, grant),
             Down::Throttle(throttle) => self.throttled(now, &throttle),
+            Down::Model(swap) => self.send(&Up::Ack(agentd_core::wire::message::Ack { id: swap.id })),
         }
     }
 

@@ -256,6 +256,10 @@ impl<'m> World<'m> {
                 let reason = "the plan says so".to_owned();
                 (at(at_ms), Due::Notice(Event::TurnCancelled { prompt, reason }))
             }
+            Fault::Reload { at_ms, limits } => {
+                let reloaded = crate::sim::replay::reloaded(&self.plan.knobs, limits);
+                (at(at_ms), Due::Notice(Event::ConfigReady(Box::new(reloaded))))
+            }
             Fault::Wall { at_ms, by_ms } => (at(at_ms), Due::Wall(by_ms)),
             Fault::Orphan { at_ms } => (at(at_ms), Due::Orphan),
             Fault::KillAll { at_ms } => (at(at_ms), Due::KillAll),

@@ -10,6 +10,7 @@ use agentd_core::id::NodeId;
 use agentd_core::store::Write;
 use agentd_core::time::Duration;
 use agentd_core::wire::{Down, Encoder};
+use agentd_host::outside::NOT_READ_AGAIN;
 
 impl World<'_> {
     pub(super) fn perform(&mut self, action: Action) {
@@ -29,6 +30,15 @@ impl World<'_> {
                 }
             }
             Action::SendToChild { node, frame } => self.send(node, &frame),
+            Action::SendModel { node, number, payload } => {
+                if let Ok(frame) = Encoder::at(number).encode_down(&Down::Model(*payload.0)) {
+                    self.send(node, &frame);
+                }
+            }
+            Action::LoadConfig => {
+                let text = NOT_READ_AGAIN.to_owned();
+                self.notice((Lane::Operator, 1), Event::ConfigRefused { problems: 1, text });
+            }
             Action::CloseStdin { node } => {
                 if let Some(child) = self.children.get_mut(&node) {
                     child.closing = true;
@@ -51,6 +61,7 @@ impl World<'_> {
             Action::ReapOrphans => self.kernel.reap_orphans(),
             Action::Persist { seq, writes, .. } => self.persist(seq, writes),
             Action::Note(_)
+            | Action::EndReload { .. }
             | Action::Deliver { .. }
             | Action::Answer { .. }
             | Action::CallHostTool(_)
@@ -214,6 +225,7 @@ fn is_about(event: &Event, node: NodeId) -> bool {
         | Event::ChildStderr { node: n, .. }
         | Event::ChildWrote { node: n, .. }
         | Event::ChildWriteFailed { node: n, .. }
+        | Event::ModelFrameFailed { node: n, .. }
         | Event::ExitObserved { node: n, .. }
         | Event::Swept { node: n, .. }
         | Event::Reaped { node: n } => *n == node,
@@ -226,6 +238,8 @@ fn is_about(event: &Event, node: NodeId) -> bool {
         | Event::Signalled { .. }
         | Event::OperatorCalled { .. }
         | Event::OperatorHungUp { .. }
+        | Event::ConfigReady(_)
+        | Event::ConfigRefused { .. }
         | Event::Restored(_)
         | Event::HostToolAnswered { .. }
         | Event::ConnOpened { .. }

@@ -35,7 +35,6 @@ workflows: [{name: nightly}]
         paths,
         [
             "agent.max_parallel_turns",
-            "intelligence.swap_policy",
             "limits.subagents.instances",
             "mcp.servers[0].sandbox",
             "observability.log_content",
@@ -81,7 +80,7 @@ intelligence:
   timeout: 2 minutes
   max_output: 0
   prices: {big: {input: -1, output: 1}}
-  swap_policy: finish-on-old
+  swap_policy: finish
 mcp:
   servers:
     - {name: a, builtin: files, command: x}
@@ -109,7 +108,7 @@ streams: {}
             "12:12 InvalidValue intelligence.timeout",
             "13:15 InvalidValue intelligence.max_output",
             "14:25 InvalidValue intelligence.prices.big.input",
-            "15:3 NotBuilt intelligence.swap_policy",
+            "15:16 InvalidValue intelligence.swap_policy",
             "18:42 InvalidValue mcp.servers[0].command",
             "19:14 Duplicate mcp.servers[1].name",
             "19:37 InvalidValue mcp.servers[1].args[0]",

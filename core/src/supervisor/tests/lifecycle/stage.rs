@@ -407,6 +407,9 @@ impl Stage {
             Action::Answer { .. } => Some("answer".into()),
             Action::Spawn { .. }
             | Action::SendSpawn { .. }
+            | Action::SendModel { .. }
+            | Action::LoadConfig
+            | Action::EndReload { .. }
             | Action::SendToChild { .. }
             | Action::Signal { .. }
             | Action::Sweep { .. }

@@ -49,6 +49,8 @@ pub(super) struct OperatorCall {
 /// See the module.
 pub(super) struct Facts {
     pub(super) plan: Arc<Plan>,
+    /// The highest breadth there was.
+    pub(super) most_breadth: u32,
     pub(super) nodes: BTreeMap<NodeId, Node>,
     pub(super) runs: BTreeMap<RunId, Run>,
     /// Those of them that have not ended, or did so in the event in hand.
@@ -90,6 +92,7 @@ pub(super) struct Facts {
 impl Facts {
     pub(super) fn new(plan: Arc<Plan>) -> Facts {
         Facts {
+            most_breadth: plan.knobs.breadth,
             plan,
             nodes: BTreeMap::new(),
             runs: BTreeMap::new(),
@@ -245,7 +248,13 @@ impl Facts {
                     call.hung_up = true;
                 }
             }
-            Event::Signalled { .. }
+            Event::ConfigReady(reloaded) if self.draining().is_none() => {
+                self.most_breadth = self.most_breadth.max(reloaded.config.subagents.breadth);
+            }
+            Event::ConfigReady(_)
+            | Event::ConfigRefused { .. }
+            | Event::ModelFrameFailed { .. }
+            | Event::Signalled { .. }
             | Event::Restored(_)
             | Event::HostToolAnswered { .. }
             | Event::Seeded { .. }
@@ -389,6 +398,9 @@ impl Facts {
                 self.node(*node).cancelled.get_or_insert(now);
             }
             Action::SendToChild { .. }
+            | Action::SendModel { .. }
+            | Action::LoadConfig
+            | Action::EndReload { .. }
             | Action::ReapOrphans
             | Action::Note(_)
             | Action::Answer { .. }
