@@ -371,7 +371,7 @@ impl Outside for Surroundings<'_> {
     fn turned(&mut self, now: Now) -> Option<Instant> {
         let turned = self.manager.as_mut()?.turned(now);
         if let Some(fault) = turned.fault {
-            self.log.say(now.wall, Level::Warn, "manager.untold", &[("error", fault.into())]);
+            self.log.say(now.wall, Level::Warn, "daemon.untold", &[("error", fault.into())]);
         }
         turned.wanted
     }

@@ -104,6 +104,7 @@ pub mod names {
         ("daemon.end", "a daemon ends"),
         ("daemon.stalled", "the daemon or the machine stood still; nobody is judged by it"),
         ("daemon.start", "a daemon begins: its name, and where it is reached"),
+        ("daemon.untold", "a service manager did not take what it was to be told; it is told again"),
         ("drain.done", "a drain ended; nothing is left"),
         ("drain.forced", "a drain's time is up or a second signal came; the rest is killed"),
         ("drain.start", "a drain began: no new runs"),
@@ -117,7 +118,6 @@ pub mod names {
         ),
         ("journal.stopped", "the journal cannot be written any more; events from here on are not in it"),
         ("log.dropped", "log lines that were lost because nobody read them in time"),
-        ("manager.untold", "a service manager did not take what it was to be told; it is told again"),
         ("mcp.again", "a server ended over the first request, and is started once more"),
         ("mcp.call.duplicate", "a call's number was used twice; a bug"),
         (

@@ -243,12 +243,12 @@ fn what_cannot_be_used_is_told_and_nothing_is_begun() {
 #[test]
 fn a_manager_that_is_gone_is_complained_of_once_and_missed_by_nobody() {
     let running = daemon().env("NOTIFY_SOCKET", "/nowhere/notify").serve();
-    let untold = running.wait_for_event("manager.untold", |_| true);
+    let untold = running.wait_for_event("daemon.untold", |_| true);
     assert!(untold["error"].as_str().is_some_and(|error| error.contains("No such file")), "{untold}");
     running.ask(&["spawn", "--mode", "sync", "look"]);
     running.agentd(&["drain"]);
     let ended = running.wait();
-    assert_eq!((ended.code(), ended.events.seen("manager.untold").len()), (0, 1));
+    assert_eq!((ended.code(), ended.events.seen("daemon.untold").len()), (0, 1));
 }
 
 #[test]
