@@ -91,8 +91,9 @@ impl Builder {
         self
     }
 
-    /// The process is the supervisor's alone: it has no other children, and the first SIGTERM, SIGINT or SIGHUP drains
-    /// and the second ends what runs. Whatever below it is not known is then killed and reaped.
+    /// The process is the supervisor's alone: it has no other children, and the first SIGTERM or SIGINT drains and the
+    /// second ends what runs. SIGHUP is told (`config.reload.failed`) and changes nothing: the program gave the
+    /// configuration, and there is none to read again. Whatever below it is not known is then killed and reaped.
     ///
     /// Take the [`Signals`] before the first thread, the runtime's included: a thread that does not block them is ended
     /// by them.

@@ -184,6 +184,7 @@ fn retired(facts: &Facts, now: Instant, run: &Run, record: &Record, node: &Node)
             // One that reads nothing any more is of no use to the next turn.
             !facts.plan.knobs.one_shot
                 && (node.write_failed
+                    || node.outdated
                     || facts.draining().is_some()
                     || last.is_some_and(|turn| now >= turn.at + idle))
         }

@@ -51,6 +51,8 @@ pub(super) struct Facts {
     pub(super) plan: Arc<Plan>,
     /// The highest breadth there was.
     pub(super) most_breadth: u32,
+    /// A conversation's worker is offered to delegate.
+    delegates: bool,
     pub(super) nodes: BTreeMap<NodeId, Node>,
     pub(super) runs: BTreeMap<RunId, Run>,
     /// Those of them that have not ended, or did so in the event in hand.
@@ -93,6 +95,7 @@ impl Facts {
     pub(super) fn new(plan: Arc<Plan>) -> Facts {
         Facts {
             most_breadth: plan.knobs.breadth,
+            delegates: plan.knobs.depth > 0,
             plan,
             nodes: BTreeMap::new(),
             runs: BTreeMap::new(),
@@ -249,7 +252,11 @@ impl Facts {
                 }
             }
             Event::ConfigReady(reloaded) if self.draining().is_none() => {
-                self.most_breadth = self.most_breadth.max(reloaded.config.subagents.breadth);
+                let limits = &reloaded.config.subagents;
+                self.most_breadth = self.most_breadth.max(limits.breadth);
+                if std::mem::replace(&mut self.delegates, limits.depth > 0) != (limits.depth > 0) {
+                    self.nodes.values_mut().for_each(|node| node.outdated |= node.first_frame);
+                }
             }
             Event::ConfigReady(_)
             | Event::ConfigRefused { .. }

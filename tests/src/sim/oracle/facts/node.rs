@@ -45,6 +45,8 @@ pub(in crate::sim::oracle) struct Node {
     pub(in crate::sim::oracle) spawn_failed: bool,
     pub(in crate::sim::oracle) spawned: Option<Instant>,
     pub(in crate::sim::oracle) first_frame: bool,
+    /// A reload has made another of a conversation's worker than it is.
+    pub(in crate::sim::oracle) outdated: bool,
     /// The supervisor's tools that its first frame offered.
     pub(in crate::sim::oracle) offered: Vec<String>,
     pub(in crate::sim::oracle) deadline_ms: u64,
