@@ -317,9 +317,6 @@ impl Outside for Surroundings<'_> {
         if let (Event::ConnClosed { conn, .. }, Some(marks)) = (event, &mut self.marks) {
             marks.forget(*conn);
         }
-        if let Some(manager) = &mut self.manager {
-            manager.observed(event);
-        }
         self.record(now, |journal| journal.observe(now, event));
     }
 
@@ -377,15 +374,26 @@ impl Outside for Surroundings<'_> {
     }
 
     fn load_config(&mut self) -> Result<(), String> {
-        match &self.reload {
+        let begun = match &self.reload {
             Some((reload, poster)) => reload.begin(poster.clone()),
             None => Err("only a daemon's configuration is read again".to_owned()),
+        };
+        if let Some(manager) = &mut self.manager {
+            // Who asked for it by SIGHUP waits for a word, whatever comes of it.
+            manager.reloading();
+            if begun.is_err() {
+                manager.reloaded(None);
+            }
         }
+        begun
     }
 
     fn reload_ended(&mut self, now: Now, used: bool) {
-        let Some(around) = self.reload.as_mut().and_then(|(reload, _)| reload.end(used)) else { return };
-        let Around { secrets, log_level, log_format, warnings } = around;
+        let around = self.reload.as_mut().and_then(|(reload, _)| reload.end(used));
+        if let Some(manager) = &mut self.manager {
+            manager.reloaded(around.as_ref().map(|around| around.drain_timeout));
+        }
+        let Some(Around { secrets, log_level, log_format, warnings, .. }) = around else { return };
         self.secrets = secrets;
         self.log.set_level(log_level);
         self.log.set_format(log_format_of_daemon(log_format));

@@ -6,7 +6,6 @@
 //! by what surrounds the reactor.
 
 use super::notify::{Notify, Word};
-use agentd_core::event::{Event, SupervisorSignal};
 use agentd_core::note::Note;
 use agentd_core::record::Status;
 use agentd_core::snapshot::{Snapshot, StoreView};
@@ -23,9 +22,6 @@ const AGAIN: Duration = Duration::from_secs(1);
 
 /// What a daemon takes beyond its drain: the kills at its end, the last saves, journal and log.
 const LAST_STEPS: Duration = Duration::from_secs(15);
-
-/// The notes that end a reload, however it ended.
-const RELOAD_ENDS: [&str; 1] = ["reload.ignored"];
 
 /// The manager, and what it has been told.
 #[derive(Debug)]
@@ -83,24 +79,15 @@ impl Manager {
         }))
     }
 
-    /// An event, before the core gets it: a reload begins with its signal.
-    pub(crate) fn observed(&mut self, event: &Event) {
-        if matches!(event, Event::Signalled { signal: SupervisorSignal::Hup }) {
-            self.reloading();
-        }
-    }
-
     /// The core has said why it did something.
     pub(crate) fn noted(&mut self, note: &Note) {
         self.changed = true;
-        match note.event.as_str() {
-            "drain.start" => self.stopping(),
-            event if RELOAD_ENDS.contains(&event) => self.reloaded(),
-            _ => {}
+        if note.event == "drain.start" {
+            self.stopping();
         }
     }
 
-    /// The configuration is being read anew. Whoever begins a reload in another way than by SIGHUP calls this.
+    /// The configuration is being read again.
     pub(crate) fn reloading(&mut self) {
         if !self.stops && !std::mem::replace(&mut self.reloads, true) {
             self.words.push_back(Word::reloading());
@@ -108,7 +95,8 @@ impl Manager {
     }
 
     /// The reload is over, with the new configuration or with the old one.
-    fn reloaded(&mut self) {
+    pub(crate) fn reloaded(&mut self, drain: Option<Duration>) {
+        self.drain = drain.unwrap_or(self.drain);
         if std::mem::take(&mut self.reloads) && !self.stops {
             self.words.push_back(Word::Ready);
         }

@@ -55,6 +55,8 @@ pub(crate) struct Around {
     pub(crate) log_format: Option<LogFormat>,
     /// What is wrong with it and keeps nobody from using it.
     pub(crate) warnings: Vec<Problem>,
+    /// `lifecycle.drain_timeout`.
+    pub(crate) drain_timeout: Duration,
 }
 
 /// Stands for each connection with the values of its secrets, and tells nothing of them: the key of the hash is the
@@ -127,6 +129,7 @@ fn load(sources: &Sources, in_use: &InUse) -> Result<(Reloaded, Read), (u64, Str
     let config::Loaded { config, settings, warnings, effective: new } = loaded;
     let (live, restart) = config::changes(&in_use.effective, &new);
     let prints = Prints::of(in_use.prints.key.clone(), &config, &settings.secrets);
+    let drain_timeout = config.drain_timeout;
     let reloaded = Reloaded {
         config,
         applied: live.iter().cloned().collect(),
@@ -138,7 +141,7 @@ fn load(sources: &Sources, in_use: &InUse) -> Result<(Reloaded, Read), (u64, Str
     let mut effective = in_use.effective.clone();
     effective.take(&live, &new);
     let Settings { secrets, log_level, log_format, .. } = settings;
-    let around = Around { secrets, log_level, log_format, warnings };
+    let around = Around { secrets, log_level, log_format, warnings, drain_timeout };
     Ok((reloaded, Read { in_use: InUse { effective, prints }, around }))
 }
 

@@ -81,6 +81,7 @@ fn a_manager_hears_of_a_whole_life() {
     let busy = manager.heard("STATUS=1 live, 0 held");
     assert!(!busy.iter().any(|message| message.starts_with("WATCHDOG")), "nobody asked for it: {busy:?}");
     running.signal(Signal::HUP);
+    running.wait_for_event("config.reload", |_| true);
     let reload = manager.heard("READY=1");
     let begins = reload.iter().find(|message| message.starts_with("RELOADING=1\nMONOTONIC_USEC="));
     assert!(begins.is_some(), "{reload:?}");

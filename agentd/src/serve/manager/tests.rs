@@ -114,7 +114,7 @@ fn the_end_is_said_at_once_with_the_time_that_it_may_take() {
     stage.heard();
     stage.manager.noted(&note("drain.start"));
     stage.manager.noted(&note("drain.start"));
-    stage.manager.observed(&Event::Signalled { signal: SupervisorSignal::Hup });
+    stage.manager.reloading();
     stage.turn(10, true, true);
     assert_eq!(
         stage.heard(),
@@ -123,15 +123,15 @@ fn the_end_is_said_at_once_with_the_time_that_it_may_take() {
 }
 
 #[test]
-fn a_reload_is_said_from_its_signal_to_its_end() {
+fn a_reload_is_said_from_its_beginning_to_its_end() {
     let mut stage = stage(None);
     stage.turn(0, true, false);
     stage.heard();
-    stage.manager.observed(&Event::Signalled { signal: SupervisorSignal::Hup });
-    stage.manager.observed(&Event::Signalled { signal: SupervisorSignal::Hup });
+    stage.manager.reloading();
+    stage.manager.reloading();
     stage.turn(10, false, false);
-    stage.manager.noted(&note(RELOAD_ENDS[0]));
-    stage.manager.noted(&note(RELOAD_ENDS[0]));
+    stage.manager.reloaded(None);
+    stage.manager.reloaded(None);
     stage.turn(20, false, false);
     let heard = stage.heard();
     assert!(heard.len() == 2 && heard[0].starts_with("RELOADING=1\nMONOTONIC_USEC="), "{heard:?}");
