@@ -172,7 +172,7 @@ impl Plan {
             6 => rpc("SubscribeToTask", json!({ "id": task })),
             7 => command(
                 "subagent.run",
-                json!({ "instruction": "look", "mode": if which % 2 == 0 { "sync" } else { "async" } }),
+                json!({ "instruction": "look", "mode": if which.is_multiple_of(2) { "sync" } else { "async" } }),
             ),
             8 => command("subagent.kill", json!({ "handle": handle, "gone": true })),
             9 => command("subagent.await", json!({ "handle": handle, "timeout": "2s" })),
