@@ -402,7 +402,7 @@ impl Outside for Surroundings<'_> {
 
     fn encode_model(&mut self, number: u64, swap: &ModelSwap) -> Result<Vec<u8>, String> {
         let filled = self.secrets.put_in_swap(swap)?;
-        Encoder::at(number).encode_down(&Down::Model(filled)).map_err(|error| error.to_string())
+        Encoder::at(number).encode_down(&Down::Model(Box::new(filled))).map_err(|error| error.to_string())
     }
 
     fn encode_spawn(&mut self, spawn: &Spawn) -> Result<Vec<u8>, String> {

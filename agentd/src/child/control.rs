@@ -89,7 +89,7 @@ impl<R: Read> Control<R> {
             Down::Resume(Resume {}) => self.tell(Input::Resume),
             Down::BudgetGrant(BudgetGrant { id, verdict }) => self.tell(Input::Granted { call: id, verdict }),
             Down::Throttle(throttle) => self.hand_over(Inbox::Throttle(throttle)),
-            Down::Model(swap) => self.hand_over(Inbox::ModelSwap(Box::new(swap))),
+            Down::Model(swap) => self.hand_over(Inbox::ModelSwap(swap)),
             Down::Spawn(_) => return Err("a second spawn frame".to_owned()),
         }
         Ok(())

@@ -139,7 +139,7 @@ mod tests {
         for (before, after) in [
             ("", "agent: {worker_idle: 1m}"),
             ("limits: {subagents: {rate: 8/2s}}", "limits: {subagents: {rate: 8/2000ms}}"),
-            ("store: {min_free: 256MiB}", "store: {min_free: 268435456}"),
+            ("store: {min_free: 256MiB}", "store: {min_free: 268435456B}"),
             ("", "agent: {wake_on: [a2a_message, human_reply, workflow_failed]}"),
             ("", "mcp: {servers: []}"),
             ("", "a2a: {listen: [unix]}"),

@@ -3,7 +3,7 @@
 use super::words::{plain, quoted};
 use agentd_core::address::host;
 use agentd_core::wire::message::{
-    BudgetVerdict, Failed, Health, LoopEnd, ModelSwap, RunResult, Throttle, TurnOutcome, WaitingOn,
+    BudgetVerdict, Failed, Health, LoopEnd, RunResult, Throttle, TurnOutcome, WaitingOn,
 };
 use agentd_core::wire::{Down, Up};
 
@@ -113,11 +113,13 @@ pub fn down(message: &Down) -> String {
                 format!("the model call may not be made: {}", plain(why))
             }
         },
-        Down::Model(ModelSwap { model: None, .. }) => "go on with the model that it has".to_owned(),
-        Down::Model(ModelSwap { id, model: Some(model), restart, .. }) => {
-            let when = if *restart { "at once" } else { "from the next turn on" };
-            format!("model {id}: {}, {when}", plain(&model.name))
-        }
+        Down::Model(swap) => match &swap.model {
+            None => "go on with the model that it has".to_owned(),
+            Some(model) => {
+                let when = if swap.restart { "at once" } else { "from the next turn on" };
+                format!("model {}: {}, {when}", swap.id, plain(&model.name))
+            }
+        },
         Down::Throttle(Throttle { endpoint, for_ms: 0 }) => format!("ask {} again", plain(host(endpoint))),
         Down::Throttle(Throttle { endpoint, for_ms }) => {
             format!("leave {} alone for {for_ms} ms", plain(host(endpoint)))

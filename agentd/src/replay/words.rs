@@ -138,7 +138,7 @@ pub fn action(action: &Action, cast: &Cast) -> String {
             format!("hand {} its work: {}", who(node), quoted(&payload.0.instruction))
         }
         Action::SendModel { node, payload, .. } => {
-            format!("tell {}: {}", who(node), down(&Down::Model((*payload.0).clone())))
+            format!("tell {}: {}", who(node), down(&Down::Model(payload.0.clone())))
         }
         Action::LoadConfig => "read the configuration again".to_owned(),
         Action::EndReload { used: true } => "use the configuration that was read".to_owned(),

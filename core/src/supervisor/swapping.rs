@@ -82,7 +82,7 @@ impl Core {
         let Some(run) = self.run(node) else { return };
         let id = run.next_text();
         let endpoints = super::gear::endpoints(&model);
-        let message = Down::Model(ModelSwap { id, model: Some(model), budget, restart });
+        let message = Down::Model(Box::new(ModelSwap { id, model: Some(model), budget, restart }));
         match run.channel.send(&message) {
             Sent::Frame(_) => {}
             Sent::Closed => return,
@@ -98,7 +98,7 @@ impl Core {
         // It may ask there as soon as it takes the model, and what it reports of the old ones may still be on its way.
         let new: Vec<String> = endpoints.into_iter().filter(|url| !run.endpoints.contains(url)).collect();
         run.endpoints.extend(new);
-        out.push(Action::SendModel { node, number, payload: ModelFrame(Box::new(swap)) });
+        out.push(Action::SendModel { node, number, payload: ModelFrame(swap) });
         self.tell_throttles(node, out);
     }
 

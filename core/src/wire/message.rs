@@ -43,7 +43,7 @@ pub enum Down {
     /// The one answer to a `budget_request`.
     BudgetGrant(BudgetGrant),
     /// The model to go on with (S10.8). Answered by an `ack` once it is taken.
-    Model(ModelSwap),
+    Model(Box<ModelSwap>),
 }
 
 /// Child to supervisor.

@@ -113,12 +113,12 @@ pub(super) fn every_down() -> Vec<Down> {
         Down::Resume(Resume {}),
         Down::Throttle(Throttle { endpoint: "https://api.example/v1".into(), for_ms: 3_000 }),
         Down::BudgetGrant(BudgetGrant { id: 4, verdict: BudgetVerdict::Refused("none left".into()) }),
-        Down::Model(ModelSwap {
+        Down::Model(Box::new(ModelSwap {
             id: 5,
             model: Some(spawn().model),
             budget: Some(CallBudget { degraded: None }),
             restart: true,
-        }),
+        })),
     ]
 }
 

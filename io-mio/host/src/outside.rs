@@ -95,7 +95,9 @@ pub trait Outside {
     /// # Errors
     /// As [`Outside::encode_spawn`].
     fn encode_model(&mut self, number: u64, swap: &message::ModelSwap) -> Result<Vec<u8>, String> {
-        Encoder::at(number).encode_down(&Down::Model(swap.clone())).map_err(|error| error.to_string())
+        Encoder::at(number)
+            .encode_down(&Down::Model(Box::new(swap.clone())))
+            .map_err(|error| error.to_string())
     }
 
     /// The first frame of a child, length prefix included, with the secrets put in.

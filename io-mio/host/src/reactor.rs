@@ -279,7 +279,7 @@ impl<'a, M: Machine + ?Sized, O: Outside> Reactor<'a, M, O> {
                         let id = swap.id;
                         learned.push_back(Event::ModelFrameFailed { node, id, error });
                         // The child expects a frame of this number.
-                        let none = Down::Model(ModelSwap { model: None, budget: None, ..swap });
+                        let none = Down::Model(Box::new(ModelSwap { model: None, budget: None, ..swap }));
                         if let Ok(frame) = Encoder::at(number).encode_down(&none) {
                             self.hands.send(node, Bytes::from(frame), learned);
                         }

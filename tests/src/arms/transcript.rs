@@ -201,7 +201,7 @@ impl Scribe {
             }
             Action::SendToChild { node, frame } => self.told(*node, frame),
             Action::SendModel { node, number, payload } => {
-                if let Ok(frame) = Encoder::at(*number).encode_down(&Down::Model((*payload.0).clone())) {
+                if let Ok(frame) = Encoder::at(*number).encode_down(&Down::Model(payload.0.clone())) {
                     self.told(*node, &frame);
                 }
             }

@@ -170,8 +170,12 @@ impl Core {
             Err(refusal) => (true, Json::of(&json!({ "error": refusal }))),
         };
         let waits = |(conn, wait): (&ConnId, &Wait)| match wait {
-            Wait::Reload { load, rpc } if *load == ended => Some((*conn, rpc.clone())),
-            _ => None,
+            Wait::Reload { load, rpc } => (*load == ended).then(|| (*conn, rpc.clone())),
+            Wait::Call { .. }
+            | Wait::Gone { .. }
+            | Wait::Task { .. }
+            | Wait::Cancel { .. }
+            | Wait::Stream { .. } => None,
         };
         let waiting: Vec<(ConnId, Value)> = self.surface.waits.iter().filter_map(waits).collect();
         for (conn, rpc) in waiting {

@@ -208,7 +208,7 @@ impl Desk {
                 Some(Event::ChildWrote { node, bytes: frame.len() as u64 })
             }
             Action::SendModel { node, number, payload } => {
-                let down = Down::Model(*payload.0);
+                let down = Down::Model(payload.0);
                 let frame = Encoder::at(number).encode_down(&down).expect("fits");
                 let child = self.child(node);
                 child.decoder.push(&frame);

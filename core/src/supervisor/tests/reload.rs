@@ -58,7 +58,9 @@ fn in_background(desk: &mut Desk, worker: NodeId) -> Result<Value, String> {
 
 fn swaps(desk: &mut Desk, node: NodeId) -> Vec<ModelSwap> {
     let heard = desk.child(node).heard.iter();
-    heard.filter_map(|down| if let Down::Model(swap) = down { Some(swap.clone()) } else { None }).collect()
+    heard
+        .filter_map(|down| if let Down::Model(swap) = down { Some(swap.as_ref().clone()) } else { None })
+        .collect()
 }
 
 fn model(name: &str, dollars: f64) -> ModelChoice {
@@ -259,9 +261,9 @@ fn budgets_keep_what_was_used_and_who_waits_is_looked_at_again() {
         desk.up(worker, &Up::BudgetRequest(BudgetRequest { id, input, output: 0 }));
     };
     let granted = |desk: &mut Desk, id: u64| {
-        desk.child(worker).heard.iter().rev().find_map(|down| match down {
-            Down::BudgetGrant(BudgetGrant { id: of, verdict }) if *of == id => Some(verdict.clone()),
-            _ => None,
+        desk.child(worker).heard.iter().rev().find_map(|down| {
+            let Down::BudgetGrant(BudgetGrant { id: of, verdict }) = down else { return None };
+            (*of == id).then(|| verdict.clone())
         })
     };
     asks(&mut desk, 1, 80);

@@ -156,7 +156,7 @@ pub(in crate::wire) fn any_down() -> impl Strategy<Value = Down> {
         (text(), number()).prop_map(|(endpoint, for_ms)| Down::Throttle(Throttle { endpoint, for_ms })),
         (number(), any_spawn(), option::of(Just(())), any::<bool>()).prop_map(|(id, spawn, has, restart)| {
             let model = has.map(|()| spawn.model);
-            Down::Model(ModelSwap { id, model, budget: spawn.budget, restart })
+            Down::Model(Box::new(ModelSwap { id, model, budget: spawn.budget, restart }))
         }),
         (number(), any::<bool>(), blob()).prop_map(|(id, error, value)| Down::ToolResult(ToolResult {
             id,

@@ -241,7 +241,7 @@ impl Oracles {
                 self.check(now, verdict);
             }
             Action::SendModel { node, number, payload } => {
-                let down = Down::Model((*payload.0).clone());
+                let down = Down::Model(payload.0.clone());
                 let frame = Encoder::at(*number).encode_down(&down).unwrap_or_default();
                 let said = self.facts.read_down(now, *node, &frame);
                 self.check(now, said.map(drop));

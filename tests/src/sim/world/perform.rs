@@ -31,7 +31,7 @@ impl World<'_> {
             }
             Action::SendToChild { node, frame } => self.send(node, &frame),
             Action::SendModel { node, number, payload } => {
-                if let Ok(frame) = Encoder::at(number).encode_down(&Down::Model(*payload.0)) {
+                if let Ok(frame) = Encoder::at(number).encode_down(&Down::Model(payload.0)) {
                     self.send(node, &frame);
                 }
             }
