@@ -98,7 +98,7 @@ impl Core {
         }
     }
 
-    /// What a run is doing, for `subagent.status` and `subagent.list`, with what the last turn of a warm one gave.
+    /// What a run is doing, for `subagent.status`, with what the last turn of a warm one gave.
     pub(super) fn status_of(&self, node: NodeId) -> Value {
         let mut value = self.doing_of(node);
         if let Some(warm) = self.runs.get(&node).and_then(|run| run.warm.as_ref()) {
@@ -107,7 +107,7 @@ impl Core {
         value
     }
 
-    /// The same without any result, which may be long: for a list of many.
+    /// The same without any result, which may be long: for lists, which a model reads whole.
     pub(super) fn doing_of(&self, node: NodeId) -> Value {
         let Some(run) = self.runs.get(&node) else { return Value::Null };
         let now = self.now.mono;

@@ -30,7 +30,7 @@ impl Core {
         accept_only(args, &[])?;
         let own = self.by_handle.values().copied();
         let own: Vec<NodeId> = own.filter(|n| self.may_name(node, *n)).collect();
-        let runs: Vec<Value> = own.iter().map(|n| self.status_of(*n)).collect();
+        let runs: Vec<Value> = own.iter().map(|n| self.doing_of(*n)).collect();
         self.answer(node, id, false, &json!({ "runs": runs }), out);
         Ok(())
     }

@@ -75,7 +75,7 @@ impl Core {
         accept_only(args, &[])?;
         let live =
             self.by_handle.values().filter(|n| self.runs.get(n).is_some_and(|r| !r.outcome.is_decided()));
-        let runs: Vec<Value> = live.map(|n| self.status_of(*n)).collect();
+        let runs: Vec<Value> = live.map(|n| self.doing_of(*n)).collect();
         let (ended, completed) = self.ended_count;
         let mut value = json!({
             "runs": runs,
