@@ -393,6 +393,7 @@ impl Run {
             tools: payload.tools.clone(),
             delegates: self.delegates,
             model: self.model.clone(),
+            own_model: false,
             limits: payload.limits.clone(),
             walls: self.walls,
             priority: self.priority,

@@ -89,6 +89,9 @@ pub struct Work {
     pub delegates: bool,
     /// Reference of its model.
     pub model: String,
+    /// That is the agent's own, whatever it is called when the run is begun again.
+    #[serde(default)]
+    pub own_model: bool,
     /// The loop's limits.
     pub limits: RunLimits,
     /// Kernel limits.

@@ -85,7 +85,7 @@ impl Core {
             let transcript = self.transcript(place.as_ref(), None, written, Begins::Again);
             return Ok(self.worker_gear(&text, work.run_id, work.trace.clone(), place, transcript));
         }
-        let choice = self.model_again(&work.model)?.clone();
+        let choice = self.model_again(work)?.clone();
         let grant = Grant::minted(work.tools.as_deref()).0;
         let (servers, host) = self.servers_again(&work.servers)?;
         let names = self.names_of(&servers, host.iter());
@@ -202,10 +202,14 @@ impl Core {
         of_these.chain(host_tools::names(host)).collect()
     }
 
-    fn model_again(&self, name: &str) -> Result<&ModelChoice, String> {
-        let choice = self.named_model(name).ok_or_else(|| self.unknown_model(name))?;
+    /// A run that has the agent's own model follows the agent.
+    fn model_again(&self, work: &Work) -> Result<&ModelChoice, String> {
+        let choice = match work.own_model {
+            true => &self.config.model,
+            false => self.named_model(&work.model).ok_or_else(|| self.unknown_model(&work.model))?,
+        };
         match &choice.unusable {
-            Some(why) => Err(format!("model: {name} cannot be used: {why}")),
+            Some(why) => Err(format!("model: {} cannot be used: {why}", choice.model.name)),
             None => Ok(choice),
         }
     }

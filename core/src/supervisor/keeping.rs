@@ -18,7 +18,7 @@ use crate::record::Status;
 use crate::run::Outcome;
 use crate::run::process::Process;
 use crate::snapshot::StoreView;
-use crate::store::{Class, Write};
+use crate::store::{Class, Work, Write};
 use crate::time::{Duration, Instant, Wall};
 use crate::wire::message::Role;
 use serde::{Deserialize, Serialize};
@@ -232,6 +232,7 @@ impl Core {
         };
         if matches!(purpose, Purpose::Held | Purpose::Intent) && self.config.store.keeps {
             let work = self.runs.get(&node).and_then(|run| run.work());
+            let work = work.map(|work| Work { own_model: self.is_own_model(&work.model), ..work });
             writes.extend(work.map(|work| Write::Work(Box::new(work))));
             writes.push(Write::Handles(self.last_handle));
         }

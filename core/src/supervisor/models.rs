@@ -36,6 +36,11 @@ impl Core {
         self.config.models.get(name).or(own)
     }
 
+    /// Whether this name is the agent's own model's and nobody else's.
+    pub(super) fn is_own_model(&self, name: &str) -> bool {
+        !self.config.models.contains_key(name) && self.config.model.model.name == name
+    }
+
     pub(super) fn unknown_model(&self, name: &str) -> String {
         let own = self.config.model.model.name.as_str();
         let mut names: Vec<&str> = self.config.models.keys().map(String::as_str).collect();

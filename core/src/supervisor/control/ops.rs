@@ -175,7 +175,8 @@ impl Core {
             | Wait::Gone { .. }
             | Wait::Task { .. }
             | Wait::Cancel { .. }
-            | Wait::Stream { .. } => None,
+            | Wait::Stream { .. }
+            | Wait::Log { .. } => None,
         };
         let waiting: Vec<(ConnId, Value)> = self.surface.waits.iter().filter_map(waits).collect();
         for (conn, rpc) in waiting {

@@ -323,3 +323,28 @@ fn f26_a_late_word_of_an_earlier_life_is_nobodys() {
     desk.event(Event::Stored { seq: 4_711 });
     assert_eq!(desk.statuses_of(1), before);
 }
+
+/// A run that has the agent's own model follows the agent, and one that asked for a name needs that name.
+#[test]
+fn a_model_that_has_another_name_now_is_resolved_again() {
+    let named = |name: &str| {
+        let mut choice = keeping().model;
+        choice.model.name = name.into();
+        choice
+    };
+    let config = |own: &str, others: &[&str]| Config {
+        model: named(own),
+        models: others.iter().map(|name| ((*name).to_owned(), named(name))).collect(),
+        ..keeping()
+    };
+    let (mut desk, worker) = Desk::with_worker(config("old", &["fast"]));
+    desk.ask(worker, "subagent.run", json!({ "instruction": "look", "mode": "async" }));
+    desk.ask(worker, "subagent.run", json!({ "instruction": "look", "mode": "async", "model": "fast" }));
+    let mut desk = desk.reborn_as(config("new", &[]));
+    begin_all(&mut desk);
+    let model = |desk: &Desk, n| {
+        desk.children.get(&desk.node_of(n)).and_then(|c| c.spawn.as_ref()).map(|s| s.model.name.clone())
+    };
+    assert_eq!(model(&desk, 1).as_deref(), Some("new"));
+    assert_eq!((desk.statuses_of(2), model(&desk, 2)), (Status::Failed, None));
+}

@@ -468,6 +468,7 @@ fn earlier_life() -> Saved {
         tools: None,
         delegates: false,
         model: "mock".into(),
+        own_model: false,
         limits: RunLimits::default(),
         walls: Walls::default(),
         priority: Priority::Normal,
