@@ -126,7 +126,9 @@ pub(super) fn send(args: TextArgs) -> u8 {
     let TextArgs { handle, text, control } = args;
     if handle != ROOT {
         return tell(control, "subagent.send", json!({ "handle": handle, "text": text }), |told| {
-            format!("message {} to {}, {} waiting\n", told["message_id"], name(told), told["queued"])
+            let unsaved =
+                if told["saved"] == false { "; the store fails, and it is not saved yet" } else { "" };
+            format!("message {} to {}, {} waiting{unsaved}\n", told["message_id"], name(told), told["queued"])
         });
     }
     with(control, |daemon, json| {
@@ -216,6 +218,11 @@ pub(super) fn kill(args: KillArgs) -> u8 {
         };
         told["processes"] = processes.len().into();
         told["processes_left"] = left.into();
+        if told["recorded"] == false {
+            eprintln!(
+                "agentd: the store fails, so that this is not recorded yet: until it is, a daemon that starts again may take the run up"
+            );
+        }
         let code = if left == 0 { exit::COMPLETED } else { exit::FAILED };
         if json {
             return Ok(answer::only(&format!("{told}\n"), code));

@@ -148,6 +148,11 @@ impl RpcError {
         RpcError { code: -32_004, reason: "UNSUPPORTED_OPERATION", message }
     }
 
+    /// What cannot be done now and may be later.
+    pub fn unavailable(message: String) -> RpcError {
+        RpcError { code: -32_603, reason: "UNAVAILABLE", message }
+    }
+
     /// A part of a kind that is not read.
     pub fn content(message: String) -> RpcError {
         RpcError { code: -32_005, reason: "CONTENT_TYPE_NOT_SUPPORTED", message }

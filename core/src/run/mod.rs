@@ -218,6 +218,13 @@ pub enum Request {
         /// Whom.
         node: NodeId,
     },
+    /// `subagent.send`: told when the message is durable.
+    Sent {
+        /// To whom.
+        node: NodeId,
+        /// The message.
+        message: u64,
+    },
     /// A tool of the embedding program.
     Host {
         /// Of the `CallHostTool`.
@@ -230,7 +237,7 @@ impl Request {
     pub fn due(&self) -> Option<Instant> {
         match self {
             Request::Await { until, .. } | Request::Turn { until, .. } => *until,
-            Request::Run { .. } | Request::Kill { .. } | Request::Host { .. } => None,
+            Request::Run { .. } | Request::Kill { .. } | Request::Sent { .. } | Request::Host { .. } => None,
         }
     }
 }

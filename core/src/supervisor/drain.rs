@@ -145,6 +145,7 @@ impl Core {
         for node in unsaved {
             self.ending_told(node, out);
         }
+        self.tell_untold(out);
     }
 
     /// Runs that are not over yet, of which `which` holds.

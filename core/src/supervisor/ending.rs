@@ -139,7 +139,9 @@ impl Core {
                 vec![*of]
             }
             Request::Await { nodes, .. } => nodes.clone(),
-            Request::Turn { node: of, .. } | Request::Kill { node: of } => vec![*of],
+            Request::Turn { node: of, .. } | Request::Kill { node: of } | Request::Sent { node: of, .. } => {
+                vec![*of]
+            }
             Request::Host { call: of } => {
                 call = Some(*of);
                 Vec::new()
@@ -266,6 +268,11 @@ impl Core {
             }
             Request::Await { nodes, any, single, .. } => {
                 (self.awaited(nodes, *any, *single, false), nodes.clone())
+            }
+            Request::Sent { node: of, message } => {
+                // Its end is told, and with it was saved what became of the message.
+                let (of, message, sender) = (*of, *message, Waiter { node, request });
+                return self.acknowledge(sender, of, message, true, out);
             }
             // The embedding program answers it.
             Request::Host { .. } => return,

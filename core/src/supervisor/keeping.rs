@@ -360,6 +360,10 @@ impl Core {
                 self.keeping.set(shelf, again.then_some(State::Marked));
             }
         }
+        if let Of::Run(node, _) | Of::Shelf(Shelf::Run(node)) = saved.of {
+            self.messages_kept(node, &saved.letters, true, out);
+        }
+        self.tasks_kept(&saved.tasks, out);
         match saved.of {
             Of::Run(node, Purpose::Intent | Purpose::Promotion | Purpose::Revival) => {
                 self.intent_stored(node, out);
@@ -390,7 +394,10 @@ impl Core {
         if let Some(run) = node.and_then(|node| self.run(node)) {
             run.unkept.extend(failed.letters.iter().copied());
         }
-        self.tasks_not_kept(&failed.tasks);
+        self.tasks_not_kept(&failed.tasks, out);
+        if let Some(node) = node {
+            self.messages_kept(node, &failed.letters, false, out);
+        }
         self.shelves_failed(&failed, seq, retryable);
         match failed.of {
             Of::Run(node, Purpose::Intent | Purpose::Held) => return self.intent_failed(node, error, out),
@@ -437,6 +444,7 @@ impl Core {
             Outcome::Open | Outcome::Unsaved { .. } => first,
         };
         run.outcome = Outcome::Unsaved { at: now + wait, wait: (wait * 2).min(longest) };
+        self.tell_unrecorded(node, out);
     }
 
     fn fail_shelf(&mut self, shelf: Shelf) {
@@ -477,6 +485,12 @@ impl Core {
             out.push(daemon_note(Level::Warn, "store.down").with("error", error.as_str()).into());
             self.keeping.down = Some(Down { since, wall, error });
         }
+    }
+
+    /// Why the store fails, while a save is to be tried again: that one tells whether it works.
+    pub(super) fn store_owes(&self) -> Option<&str> {
+        let down = self.keeping.down.as_ref().filter(|_| !self.keeping.due.is_empty())?;
+        Some(&down.error)
     }
 
     /// Whether the store works, for people (S10.7).

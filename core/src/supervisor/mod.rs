@@ -14,6 +14,7 @@
 //! | `host_tools` | the calls of the embedding program's tools |
 //! | `operator` | who calls without being a run |
 //! | `keeping` | what is made durable, and when |
+//! | `acknowledging` | what is told once it is durable |
 //! | `restore` | what a start takes up of an earlier life |
 //! | `control` | what connections ask, and their answers |
 //! | `ending` | how a run ends, who is told, what ends with it |
@@ -30,6 +31,7 @@
 //! | `view` | how things stand, for people |
 //! | `checkpoint` | all that is known, as bytes and back |
 
+mod acknowledging;
 mod answering;
 mod budget;
 mod catalogue;

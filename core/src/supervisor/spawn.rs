@@ -137,6 +137,11 @@ impl Core {
         if run.record.role == Role::Worker || run.outcome.is_decided() {
             self.never_made(node, out);
             self.decide(node, Ending::without_result(Status::Failed, message), out);
+            // Nothing durable says that there ever was such a worker, so its end need not be either: whoever asked is not
+            // held up by a store that fails.
+            if self.is_worker(node) {
+                self.ending_told(node, out);
+            }
             return;
         }
         let refusal = Refusal {

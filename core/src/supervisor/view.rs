@@ -160,7 +160,7 @@ fn children_waited_on(run: &Run) -> u32 {
                 nodes.insert(*node);
             }
             Request::Await { nodes: many, .. } => nodes.extend(many.iter().copied()),
-            Request::Host { .. } => {}
+            Request::Sent { .. } | Request::Host { .. } => {}
         }
     }
     u32::try_from(nodes.len()).unwrap_or(u32::MAX)

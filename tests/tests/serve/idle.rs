@@ -62,6 +62,8 @@ fn idle_children_cost_little_and_are_listed_at_once() {
     let children = how_many();
     let running = daemon(children).serve();
     let supervisor = running.pid();
+    // It has its threads once it has answered.
+    running.ask(&["ps"]);
     let before = (threads(supervisor), running.fds());
     let mut spawned = Vec::new();
     for _ in 0..children {

@@ -86,13 +86,22 @@ impl Core {
             );
             return Err(RpcError::unsupported(why));
         }
-        let task = match self.surface.tasks.sent_before(&principal.id, &message.message_id) {
-            Some(task) => task,
-            None => self.begin_task(principal, &message.message_id, text, out),
-        };
+        let known = self.surface.tasks.sent_before(&principal.id, &message.message_id);
+        if known.is_none()
+            && let Some(error) = self.store_owes()
+        {
+            return Err(RpcError::unavailable(format!(
+                "the store fails, so that this message would be forgotten: {error}; nothing was begun, send it again later"
+            )));
+        }
+        let task = known.unwrap_or_else(|| self.begin_task(principal, &message.message_id, text, out));
         let history = message.history;
         if streaming {
             self.stream(conn, task, &rpc.id, out);
+        } else if known.is_none() && message.at_once && self.config.store.keeps {
+            // A client that was told of a task hears of it after a crash too.
+            let rpc = rpc.id.clone();
+            self.surface.waits.insert(conn, Wait::Begun { task, rpc, history });
         } else if message.at_once || self.surface.tasks.state(task).is_none_or(TaskState::is_final) {
             let result = json!({ "task": self.surface.tasks.json(task, history, true) });
             self.answer_call(conn, &rpc.id, &result, out);

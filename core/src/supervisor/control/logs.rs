@@ -277,7 +277,7 @@ impl Core {
         self.surface.waits.iter().filter_map(|(conn, wait)| match wait {
             Wait::Log { following, rpc } => Some((*conn, *following, rpc)),
             Wait::Call { .. } | Wait::Gone { .. } | Wait::Reload { .. } => None,
-            Wait::Task { .. } | Wait::Cancel { .. } | Wait::Stream { .. } => None,
+            Wait::Begun { .. } | Wait::Task { .. } | Wait::Cancel { .. } | Wait::Stream { .. } => None,
         })
     }
 

@@ -65,6 +65,8 @@ enum Wait {
     Gone { node: NodeId, rpc: Value, op: String, value: Json },
     /// The end of the load of this number.
     Reload { load: u64, rpc: Value },
+    /// That a task is durable.
+    Begun { task: RunId, rpc: Value, history: Option<usize> },
     /// A task's end.
     Task { task: RunId, rpc: Value, history: Option<usize> },
     /// A task's end, which is to be that it was cancelled.
@@ -178,6 +180,7 @@ impl Core {
             Some(
                 Wait::Gone { .. }
                 | Wait::Reload { .. }
+                | Wait::Begun { .. }
                 | Wait::Task { .. }
                 | Wait::Cancel { .. }
                 | Wait::Stream { .. }

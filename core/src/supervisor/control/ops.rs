@@ -15,6 +15,7 @@ use crate::id::{ConnId, NodeId};
 use crate::json;
 use crate::limits;
 use crate::run::process::Process;
+use crate::run::{Outcome, Request};
 use crate::wire::message::Role;
 use serde_json::{Map, Value, json};
 
@@ -96,6 +97,33 @@ impl Core {
                 self.answer_op(conn, &rpc, &op, false, &value, out);
             }
         }
+        self.tell_unrecorded(gone, out);
+    }
+
+    /// A killed run is gone, and the store fails to say so: whoever waited for its end hears both, for nobody is to wait for
+    /// a disk to see a run stopped (S10.7).
+    pub(in crate::supervisor) fn tell_unrecorded(&mut self, node: NodeId, out: &mut Actions) {
+        let Some(run) = self.runs.get(&node) else { return };
+        if !matches!((&run.process, &run.outcome), (Process::Gone, Outcome::Unsaved { .. })) {
+            return;
+        }
+        let mut value = serde_json::to_value(run.object()).unwrap_or_default();
+        value["recorded"] = false.into();
+        let value = Json::of(&value);
+        let kills = |call: &u64| {
+            let asked = self.requests(NodeId::OPERATOR).and_then(|calls| calls.get(call));
+            matches!(asked, Some(Request::Kill { node: of }) if *of == node)
+        };
+        let waiting = self.surface.waits.iter().filter_map(|(conn, wait)| match wait {
+            Wait::Call { call, gone: true, .. } => kills(call).then_some((*conn, *call)),
+            Wait::Call { .. } | Wait::Gone { .. } | Wait::Reload { .. } | Wait::Log { .. } => None,
+            Wait::Begun { .. } | Wait::Task { .. } | Wait::Cancel { .. } | Wait::Stream { .. } => None,
+        });
+        for (conn, call) in waiting.collect::<Vec<_>>() {
+            self.surface.calls.remove(&call);
+            self.op_answered(conn, false, &value, out);
+            self.operator_hung_up(call, out);
+        }
     }
 
     fn answer_op(
@@ -173,6 +201,7 @@ impl Core {
             Wait::Reload { load, rpc } => (*load == ended).then(|| (*conn, rpc.clone())),
             Wait::Call { .. }
             | Wait::Gone { .. }
+            | Wait::Begun { .. }
             | Wait::Task { .. }
             | Wait::Cancel { .. }
             | Wait::Stream { .. }

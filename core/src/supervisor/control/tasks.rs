@@ -6,7 +6,7 @@ use super::super::keeping::Shelf;
 use super::Wait;
 use crate::a2a::{self, Paging, RpcError, TaskState, TaskView, artifact_update, status_update};
 use crate::action::Actions;
-use crate::config::Principal;
+use crate::config::{Commit, Principal};
 use crate::http::Response;
 use crate::id::{ConnId, RunId};
 use crate::limits;
@@ -29,6 +29,8 @@ pub(super) struct Tasks {
     bytes: usize,
     /// Those that have changed since they were last saved.
     unkept: BTreeSet<RunId>,
+    /// Those that have ended and of which nobody hears before that is durable.
+    untold: BTreeSet<RunId>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -47,6 +49,7 @@ impl Default for Tasks {
             ended: VecDeque::new(),
             bytes: 0,
             unkept: BTreeSet::new(),
+            untold: BTreeSet::new(),
         }
     }
 }
@@ -63,7 +66,8 @@ impl Tasks {
     }
 
     pub(super) fn state(&self, task: RunId) -> Option<TaskState> {
-        self.all.get(&task).map(|task| task.row.state)
+        let state = self.all.get(&task)?.row.state;
+        Some(if self.untold.contains(&task) { TaskState::Working } else { state })
     }
 
     pub(super) fn principal(&self, task: RunId) -> Option<&str> {
@@ -88,14 +92,15 @@ impl Tasks {
 
     fn with_view<T>(&self, id: RunId, show: impl FnOnce(&TaskView<'_>) -> T) -> Option<T> {
         let task = &self.all.get(&id)?.row;
+        let told = !self.untold.contains(&id);
         let (id, context) = (id.to_string(), self.context.to_string());
         Some(show(&TaskView {
             id: &id,
             context_id: &context,
-            state: task.state,
+            state: if told { task.state } else { TaskState::Working },
             since: task.since,
-            error: task.error.as_deref(),
-            result: &task.result,
+            error: task.error.as_deref().filter(|_| told),
+            result: if told { &task.result } else { &Value::Null },
             partial: task.partial,
             asked: (&task.message_id, &task.text),
         }))
@@ -141,6 +146,7 @@ impl Tasks {
             if let Some(task) = self.all.remove(&oldest) {
                 self.bytes -= task.bytes;
                 self.unkept.remove(&oldest);
+                self.untold.remove(&oldest);
                 forgotten.push(oldest);
             }
         }
@@ -211,7 +217,11 @@ impl Core {
         task.row.partial = result.partial;
         self.surface.tasks.shelve(id);
         self.task_changed(id);
-        self.tell_task(id, out);
+        if self.config.store.keeps && self.config.store.commit == Commit::Strict {
+            self.surface.tasks.untold.insert(id);
+        } else {
+            self.tell_task(id, out);
+        }
         let forgotten = self.surface.tasks.trim();
         self.throw_away(forgotten.into_iter().map(Write::NoTask));
     }
@@ -231,10 +241,45 @@ impl Core {
         rows.map(|task| Write::Task(Box::new(task.row.clone()))).collect()
     }
 
-    /// A save with these failed, and the next one holds them again.
-    pub(in crate::supervisor) fn tasks_not_kept(&mut self, tasks: &[RunId]) {
+    /// These are durable as they were when the save began.
+    pub(in crate::supervisor) fn tasks_kept(&mut self, tasks: &[RunId], out: &mut Actions) {
+        for id in tasks {
+            self.tell_begun(*id, out);
+            // One that has ended since waits for the save that says so.
+            if !self.surface.tasks.unkept.contains(id) && self.surface.tasks.untold.remove(id) {
+                self.tell_task(*id, out);
+            }
+        }
+    }
+
+    /// A save with these failed, and the next one holds them again. Nobody waits for a store that fails.
+    pub(in crate::supervisor) fn tasks_not_kept(&mut self, tasks: &[RunId], out: &mut Actions) {
         let known = tasks.iter().filter(|id| self.surface.tasks.all.contains_key(id));
-        self.surface.tasks.unkept.extend(known.copied().collect::<Vec<_>>());
+        let known: Vec<RunId> = known.copied().collect();
+        self.surface.tasks.unkept.extend(known.iter().copied());
+        known.iter().for_each(|id| self.tell_begun(*id, out));
+        self.tell_untold(out);
+    }
+
+    /// Ends that are told without waiting any longer.
+    pub(in crate::supervisor) fn tell_untold(&mut self, out: &mut Actions) {
+        while let Some(id) = self.surface.tasks.untold.pop_first() {
+            self.tell_task(id, out);
+        }
+    }
+
+    /// Whoever sent a message and does not wait for its turn is told its task.
+    fn tell_begun(&mut self, id: RunId, out: &mut Actions) {
+        let waits = self.surface.waits.iter().filter_map(|(conn, wait)| match wait {
+            Wait::Begun { task, rpc, history } => (*task == id).then(|| (*conn, rpc.clone(), *history)),
+            Wait::Call { .. } | Wait::Gone { .. } | Wait::Reload { .. } | Wait::Log { .. } => None,
+            Wait::Task { .. } | Wait::Cancel { .. } | Wait::Stream { .. } => None,
+        });
+        for (conn, rpc, history) in waits.collect::<Vec<_>>() {
+            let result = json!({ "task": self.surface.tasks.json(id, history, true) });
+            let response = Response::of(200, "application/json", a2a::result(&rpc, &result));
+            self.respond_and_go_on(conn, &response, out);
+        }
     }
 
     /// The conversation's name to clients, where there can be any.
@@ -282,7 +327,8 @@ impl Core {
             .filter(|(_, wait)| match wait {
                 Wait::Task { task, .. } | Wait::Cancel { task, .. } => *task == id && state.is_final(),
                 Wait::Stream { task, .. } => *task == id,
-                Wait::Call { .. } | Wait::Gone { .. } | Wait::Reload { .. } | Wait::Log { .. } => false,
+                Wait::Begun { .. } | Wait::Call { .. } | Wait::Gone { .. } => false,
+                Wait::Reload { .. } | Wait::Log { .. } => false,
             })
             .map(|(conn, wait)| (*conn, wait.clone()))
             .collect();
@@ -314,7 +360,8 @@ impl Core {
                     let response = Response::of(200, "application/json", body);
                     self.respond_and_go_on(conn, &response, out);
                 }
-                Wait::Call { .. } | Wait::Gone { .. } | Wait::Reload { .. } | Wait::Log { .. } => {}
+                Wait::Begun { .. } | Wait::Call { .. } | Wait::Gone { .. } => {}
+                Wait::Reload { .. } | Wait::Log { .. } => {}
             }
         }
     }

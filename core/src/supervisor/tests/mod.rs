@@ -1,6 +1,7 @@
 //! The supervisor against a desk that performs actions in the simplest lawful way. Races in the order of events
 //! are the simulator's; here each rule is looked at once, at its bound.
 
+mod acknowledging;
 mod admission;
 mod budget;
 mod checkpoints;

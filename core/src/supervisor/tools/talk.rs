@@ -8,8 +8,8 @@ use crate::error::Refusal;
 use crate::id::NodeId;
 use crate::limits;
 use crate::note::Level;
-use crate::run::Run;
 use crate::run::process::Process;
+use crate::run::{Run, Waiter};
 use crate::supervisor::Core;
 use crate::supervisor::spawn::mode_name;
 use crate::wire::Down;
@@ -23,6 +23,7 @@ impl Core {
         let target = self.talked_to(node, args)?;
         let text = text_arg(args)?;
         self.only_warm(target, "takes no messages", "subagent_steer tells any live run something")?;
+        self.can_keep()?;
         let Some(run) = self.run(target) else { return Err(over("it has ended")) };
         let message = run.next_text();
         let Some(warm) = &mut run.warm else { return Err(over("it has ended")) };
@@ -36,11 +37,7 @@ impl Core {
         }
         self.mark_letter(target, message);
         self.hand_next(target, out);
-        let Some(run) = self.runs.get(&target) else { return Ok(()) };
-        let queued = run.warm.as_ref().map_or(0, |warm| warm.waiting());
-        let answer =
-            serde_json::json!({ "handle": run.record.handle, "message_id": message, "queued": queued });
-        self.answer(node, id, false, &answer, out);
+        self.message_taken(Waiter { node, request: id }, target, message, out);
         Ok(())
     }
 

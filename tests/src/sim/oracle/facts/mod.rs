@@ -302,7 +302,9 @@ impl Facts {
             run.intent = if stored { Intent::Stored } else { Intent::Failed };
         }
         if terminal {
-            run.unsaved = (!stored).then(|| (now, run.unsaved.map_or(1, |(_, times)| times + 1)));
+            // What no later try can save is not tried again; what is saved of the run after it is something new.
+            let again = !stored && retryable;
+            run.unsaved = again.then(|| (now, run.unsaved.map_or(1, |(_, times)| times + 1)));
         }
         if terminal && (stored || !retryable) && run.settled.is_none() {
             run.settled = Some(now);
