@@ -2,6 +2,7 @@
 
 use crate::docs::blocks;
 use crate::stage::{AGENTD, text};
+use agentd_tests::kit::skip;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -30,8 +31,13 @@ fn analyze(args: &[&str], units: &[PathBuf]) -> (bool, String) {
     (output.status.success(), text(&[output.stdout, output.stderr].concat()))
 }
 
+/// CI installs the program and has no leave to skip this.
 #[test]
 fn systemd_finds_nothing_wrong_with_the_units() {
+    if Command::new("systemd-analyze").arg("--version").output().is_err() {
+        let why = "systemd-analyze (Debian package systemd) is not here";
+        return skip("systemd_finds_nothing_wrong_with_the_units", why);
+    }
     let folder = tempfile::tempdir().expect("a folder");
     let units = units(folder.path());
     let (well, said) = analyze(&["verify", "--man=no"], &units);
