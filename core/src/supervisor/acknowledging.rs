@@ -1,8 +1,9 @@
-//! What is acknowledged once it is durable: a message to a warm run. (A run's handle and its end have saves of their own, and a
-//! client's task is told of with the conversation.)
+//! What is acknowledged once it is durable: an operator's message to a warm run. (A run's handle and its end have saves of their
+//! own, and a client's task is told of with the conversation. A model that sends something is answered at once: it ends with
+//! the daemon, and its own transcript says what it sent.)
 //!
-//! Owns when its sender hears of it. Refuses what is sent while the store fails, and to wait on a store that fails under
-//! way: then the sender is told that it is not saved. Called by `tools` and by `keeping`.
+//! Owns when an operator hears of it. Refuses what is sent while the store fails, and to wait on a store that fails under
+//! way: then the operator is told that it is not saved. Called by `tools` and by `keeping`.
 
 use super::Core;
 use crate::action::Actions;
@@ -12,12 +13,12 @@ use crate::run::{Request, Waiter};
 use serde_json::json;
 
 impl Core {
-    /// Whether what comes in can be kept.
+    /// Whether what this caller sends can be kept.
     ///
     /// # Errors
     /// The store fails, and a save that it owes is still to be tried again.
-    pub(super) fn can_keep(&self) -> Result<(), Refusal> {
-        let Some(error) = self.store_owes() else { return Ok(()) };
+    pub(super) fn can_keep(&self, sender: NodeId) -> Result<(), Refusal> {
+        let Some(error) = self.store_owes().filter(|_| sender == NodeId::OPERATOR) else { return Ok(()) };
         Err(Refusal {
             gate: "store".into(),
             message: format!("the store fails, so that this would be forgotten: {error}"),
@@ -27,9 +28,9 @@ impl Core {
         })
     }
 
-    /// A message is taken: its sender is told at once, or when it is durable.
+    /// A message is taken: its sender is told at once, an operator when it is durable.
     pub(super) fn message_taken(&mut self, sender: Waiter, target: NodeId, message: u64, out: &mut Actions) {
-        if !self.config.store.keeps {
+        if !self.config.store.keeps || sender.node != NodeId::OPERATOR {
             return self.acknowledge(sender, target, message, true, out);
         }
         let Some(run) = self.run(target) else { return };

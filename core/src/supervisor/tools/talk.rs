@@ -23,7 +23,7 @@ impl Core {
         let target = self.talked_to(node, args)?;
         let text = text_arg(args)?;
         self.only_warm(target, "takes no messages", "subagent_steer tells any live run something")?;
-        self.can_keep()?;
+        self.can_keep(node)?;
         let Some(run) = self.run(target) else { return Err(over("it has ended")) };
         let message = run.next_text();
         let Some(warm) = &mut run.warm else { return Err(over("it has ended")) };

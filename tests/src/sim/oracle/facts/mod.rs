@@ -306,7 +306,9 @@ impl Facts {
             let again = !stored && retryable;
             run.unsaved = again.then(|| (now, run.unsaved.map_or(1, |(_, times)| times + 1)));
         }
-        if terminal && (stored || !retryable) && run.settled.is_none() {
+        let ended = run.terminal.is_some() && run.record.role == Role::Worker;
+        let unrecorded = ended && run.intent == Intent::Failed;
+        if (terminal && (stored || !retryable) || unrecorded) && run.settled.is_none() {
             run.settled = Some(now);
             self.owe_note(id);
             self.end_is_told(id);
@@ -489,9 +491,12 @@ impl Facts {
         if terminal && run.terminal.is_none() {
             run.terminal = Some((now, record.clone()));
             self.purses.decided(now, record.node);
-            let untold = self.plan.knobs.relaxed
+            // Nothing durable says that there ever was such a worker: its end need not be either.
+            let unrecorded = record.role == Role::Worker && run.intent == Intent::Failed;
+            let relaxed = self.plan.knobs.relaxed
                 && (run.stored || run.store_failed)
                 && record.status != Status::Cancelled;
+            let untold = unrecorded || relaxed;
             run.settled = untold.then_some(now);
             self.doom_children_of(record.node, now);
             if untold {
