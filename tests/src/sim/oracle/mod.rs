@@ -92,6 +92,8 @@ pub(crate) struct Oracles {
     bounds: bounds::Bounds,
     violation: Option<Violation>,
     exited: bool,
+    /// The daemon has said that it ends without what it could not save.
+    gave_up: bool,
     /// When it was last looked for what is overdue.
     looked: Instant,
 }
@@ -108,6 +110,7 @@ impl Oracles {
             facts: Facts::new(plan),
             violation: None,
             exited: false,
+            gave_up: false,
             looked: Instant::ZERO,
         }
     }
@@ -171,6 +174,7 @@ impl Oracles {
         if self.exited {
             self.break_rule("exit is the last action", now, format!("{action:?}"));
         }
+        self.gave_up |= matches!(action, Action::Note(note) if note.event == "store.gave_up");
         if !self.is_first_life()
             && let Action::Persist { writes, .. } = action
             && let Some(record) = record_in(writes)
@@ -296,7 +300,7 @@ impl Oracles {
     fn judge_told(&self, action: &Action, disk: &Disk) -> Verdict {
         let knobs = &self.facts.plan.knobs;
         let fails = |fault: &Fault| matches!(fault, Fault::StoreFails { .. });
-        if !knobs.keeps || knobs.relaxed || self.facts.plan.faults.iter().any(fails) {
+        if !knobs.keeps || knobs.relaxed || self.gave_up || self.facts.plan.faults.iter().any(fails) {
             return Ok(());
         }
         let Action::Answer { error: false, value, .. } = action else { return Ok(()) };
