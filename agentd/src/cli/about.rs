@@ -2,13 +2,31 @@
 //! the parser, so that neither can be behind it.
 
 use super::Cli;
-use clap::{Command, CommandFactory};
+use clap::{Args, Command, CommandFactory};
 use clap_complete::Shell;
 use clap_mangen::Man;
 use std::io;
 
+#[derive(Debug, Args)]
+#[command(after_help = COMPLETIONS_EXAMPLES)]
+pub(super) struct CompletionsArgs {
+    /// The shell.
+    #[arg(value_enum)]
+    shell: Shell,
+}
+
+const COMPLETIONS_EXAMPLES: &str = "\
+Examples:
+  agentd completions bash > ~/.local/share/bash-completion/completions/agentd
+  agentd completions fish > ~/.config/fish/completions/agentd.fish
+  agentd completions zsh > ~/.zfunc/_agentd          with ~/.zfunc in fpath";
+
 /// The script that completes `agentd` in a shell.
-pub(super) fn completions(shell: Shell) -> String {
+pub(super) fn completions(args: &CompletionsArgs) -> String {
+    script(args.shell)
+}
+
+fn script(shell: Shell) -> String {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "agentd", &mut script);
     String::from_utf8_lossy(&script).into_owned()
@@ -110,7 +128,7 @@ mod tests {
     #[test]
     fn each_shell_completes_every_command_and_flag() {
         for shell in Shell::value_variants() {
-            let script = completions(*shell);
+            let script = script(*shell);
             for (words, flags) in commands() {
                 let name = words.rsplit(' ').next().unwrap_or_default();
                 assert!(script.contains(name), "{shell}: {words}");

@@ -1,7 +1,18 @@
 //! `agentd check`: every mistake in a configuration at once.
 
-use super::{CheckArgs, answer, exit};
+use super::args::ConfigArgs;
+use super::{answer, exit};
 use crate::config::{self, Code, Flags, Loaded, Problem, Sources};
+use clap::Args;
+
+#[derive(Debug, Args)]
+pub(super) struct CheckArgs {
+    #[command(flatten)]
+    config: ConfigArgs,
+    /// Print a JSON array: each problem with file, line, column, path, code, message, accepted, hint, severity.
+    #[arg(long)]
+    json: bool,
+}
 
 /// Prints what is wrong, or that nothing is.
 pub(super) fn check(args: CheckArgs) -> u8 {

@@ -1,11 +1,15 @@
 //! The commands of an operator: each one call of a daemon, printed for people or as JSON.
 
+pub(super) mod args;
+
+use super::args::{ControlArgs, DaemonArgs};
 use super::table::table;
-use super::{ControlArgs, DaemonArgs, HandleArgs, KillArgs, SpawnArgs, TextArgs, WaitArgs, answer, exit};
+use super::{answer, exit};
 use crate::client::forest::forest;
 use crate::client::{ClientError, Daemon, Whereabouts, answer_of, end_of};
 use agentd_host::Pid;
 use agentd_host::tree::{self, Identity};
+use args::{HandleArgs, KillArgs, SpawnArgs, TextArgs, WaitArgs};
 use serde_json::{Map, Value, json};
 use std::time::{Duration, Instant};
 

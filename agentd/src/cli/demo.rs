@@ -1,13 +1,33 @@
 //! `agentd demo`: delegation to see, over real files, with the scripted model and the file server inside
 //! agentd. Ends by counting the processes that are left, which is how a person sees that none is.
 
-use super::{DemoArgs, answer, exit};
+use super::args::DriverArgs;
+use super::{answer, exit};
 use crate::config::{self, Loaded};
 use crate::log::Format;
 use crate::supervise::Supervisor;
 use crate::tree;
+use clap::Args;
 use serde_json::{Value, json};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+#[derive(Debug, Args)]
+pub(super) struct DemoArgs {
+    /// The folder to look through.
+    #[arg(default_value = ".", value_name = "DIR")]
+    pub(super) folder: PathBuf,
+    /// The text to count, taken literally.
+    #[arg(long, value_name = "WORD", default_value = "TODO")]
+    pub(super) pattern: String,
+    /// Print the whole result object, with `processes_left`.
+    #[arg(long)]
+    pub(super) json: bool,
+    /// Record every event and every decision in a file, for `agentd replay`.
+    #[arg(long, value_name = "FILE")]
+    journal: Option<PathBuf>,
+    #[command(flatten)]
+    driver: DriverArgs,
+}
 
 /// Runs the demo.
 pub(super) fn demo(args: &DemoArgs) -> u8 {

@@ -1,14 +1,51 @@
 //! `agentd export`: traces of what runs wrote. Owns what is said of it and the exit code.
 
-use super::{ExportArgs, exit, headers};
+use super::state::StateArgs;
+use super::{exit, headers};
 use crate::export::{self, Exported, Form};
 use crate::http::dial::Trust;
 use crate::sessions::{self, NotFound};
 use agentd_core::preview::preview;
+use clap::Args;
 use std::fs::OpenOptions;
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+
+#[derive(Debug, Args)]
+#[command(after_help = EXPORT_EXAMPLES)]
+pub(super) struct ExportArgs {
+    /// Ids of sessions, or enough of their beginnings; each goes with all that it delegated. Without any: all there are.
+    ids: Vec<String>,
+    #[command(flatten)]
+    state: StateArgs,
+    /// A collector that takes OTLP over HTTP; without a path, /v1/traces is meant.
+    #[arg(long, value_name = "URL", required_unless_present = "out")]
+    otlp: Option<String>,
+    /// A file to write; `-` is stdout.
+    #[arg(long, value_name = "FILE", conflicts_with = "otlp")]
+    out: Option<PathBuf>,
+    /// OTLP's JSON in place of protobuf.
+    #[arg(long)]
+    json: bool,
+    /// What was said goes along: prompts, answers, arguments and results of tools.
+    #[arg(long)]
+    content: bool,
+    /// Send a header with every request; its value may refer to a secret, as {{secret:NAME}}. Repeatable.
+    #[arg(long, value_name = "NAME: VALUE")]
+    header: Vec<String>,
+    /// Trust the certificates of this file, in PEM, in place of the system's.
+    #[arg(long, value_name = "FILE")]
+    ca: Option<PathBuf>,
+}
+
+const EXPORT_EXAMPLES: &str = "\
+Examples:
+  agentd export --otlp http://127.0.0.1:4318
+  agentd export -c agentd.yaml --otlp https://otlp.example --header 'Authorization: Bearer {{secret:OTLP}}'
+  agentd export --state /var/lib/agentd --json --out traces.jsonl 01939f3e
+
+Exit codes: 0, 1 something was not read or not taken, 2 usage, or there is no such session.";
 
 /// Exports.
 pub(super) fn export(args: &ExportArgs) -> u8 {

@@ -1,7 +1,8 @@
 //! `agentd logs`: what was logged of one run, and with `--follow` what is logged next.
 
+use super::args::{CONTROL_CODES, ControlArgs};
 use super::control::{Done, with};
-use super::{CONTROL_CODES, ControlArgs, answer, exit};
+use super::{answer, exit};
 use crate::client::{ClientError, Daemon, Kept, event};
 use clap::Args;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};

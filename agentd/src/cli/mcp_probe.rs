@@ -1,7 +1,7 @@
 //! `agentd mcp probe`: connects to one server as a run would, and says what it is, what it offers, and what is wrong with
 //! it.
 
-use super::{EraName, McpProbeArgs, exit, headers};
+use super::{exit, headers};
 use crate::child::probe::{Ask, Found, Probe};
 use crate::config;
 use crate::http::mask::Mask;
@@ -12,9 +12,61 @@ use agentd_core::note::Level;
 use agentd_core::preview::preview;
 use agentd_core::units;
 use agentd_core::wire::message::{HttpServer, Stdio, Transport};
+use clap::Args;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::Duration;
+
+#[derive(Debug, Args)]
+#[command(after_help = MCP_PROBE_EXAMPLES)]
+pub(super) struct McpProbeArgs {
+    /// The address of a server, or the command that starts one. Options go before it.
+    #[arg(required = true, value_name = "URL|COMMAND", trailing_var_arg = true, allow_hyphen_values = true)]
+    server: Vec<String>,
+    /// Call a tool by the server's own name of it, with arguments. Repeatable: one after another.
+    #[arg(long, num_args = 2, value_names = ["NAME", "JSON"])]
+    call: Vec<String>,
+    /// Read a resource. Repeatable; after the calls.
+    #[arg(long, value_name = "URI")]
+    read: Vec<String>,
+    /// Answer what the server asks a person with these fields, and its own defaults for the others. Without it,
+    /// questions are declined.
+    #[arg(long, value_name = "JSON")]
+    elicit: Option<String>,
+    /// Send a header with every request; its value may refer to a secret, as {{secret:NAME}}. Repeatable.
+    #[arg(long, value_name = "NAME: VALUE")]
+    header: Vec<String>,
+    /// Trust the certificates of this file, in PEM, in place of the system's.
+    #[arg(long, value_name = "FILE")]
+    ca: Option<PathBuf>,
+    /// Time limit of the start, and of each call.
+    #[arg(long, value_name = "DURATION", default_value = "60s")]
+    timeout: String,
+    /// Take the server to be of this era of the protocol, instead of finding out: stateless is 2026-07-28, initialize all
+    /// before.
+    #[arg(long, value_enum)]
+    era: Option<EraName>,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+pub(super) enum EraName {
+    Initialize,
+    Stateless,
+}
+
+const MCP_PROBE_EXAMPLES: &str = "\
+Examples:
+  agentd mcp probe https://mcp.example/mcp
+  agentd mcp probe --header 'Authorization: Bearer {{secret:MCP_TOKEN}}' https://mcp.example/mcp
+  agentd mcp probe --call read '{\"path\": \"README.md\"}' agentd mcp serve-files --root .
+  agentd mcp probe --json npx -y @modelcontextprotocol/server-everything
+
+Exit codes: 0 the server is usable and every call was answered, 1 a call was answered with an error, 2 usage,
+6 the server is of no use.";
 
 /// Bytes of a name or a description on one line.
 const SHOWN_BYTES: usize = 160;

@@ -1,6 +1,7 @@
 //! `agentd model probe`: one small request to each endpoint of a model, and what of it works.
 
-use super::{ModelFlags, ModelProbeArgs, answer, exit, run};
+use super::args::{ConfigArgs, ModelFlags};
+use super::{answer, exit, run};
 use crate::child::model_probe::{Seen, probe};
 use crate::config::{Flags, Loaded};
 use agentd_core::config::ModelChoice;
@@ -8,7 +9,31 @@ use agentd_core::model::api::Api;
 use agentd_core::model::{ModelErrorKind, Reply};
 use agentd_core::preview::preview;
 use agentd_core::wire::message::{Dialect, Endpoint, Remote};
+use clap::Args;
 use serde_json::{Value, json};
+
+#[derive(Debug, Args)]
+#[command(after_help = MODEL_PROBE_EXAMPLES)]
+pub(super) struct ModelProbeArgs {
+    /// One of intelligence.models; without it, the agent's own.
+    name: Option<String>,
+    #[command(flatten)]
+    config: ConfigArgs,
+    #[command(flatten)]
+    model: ModelFlags,
+    /// Print one JSON object: model, dialect, endpoints, each with what works.
+    #[arg(long)]
+    json: bool,
+}
+
+const MODEL_PROBE_EXAMPLES: &str = "\
+Examples:
+  agentd model probe                             the agent's own model, with ./agentd.yaml
+  agentd model probe fast --json                 one of intelligence.models
+  agentd model probe --dialect openai --endpoint http://127.0.0.1:11434/v1 --model llama3.3
+
+Exit codes: 0 every endpoint works, 1 one answers with something else than a reply or does not accept the request,
+2 usage or configuration, 4 one cannot be reached or rejects the credential, or there is no key.";
 
 /// Bytes of a name or an address in a message.
 const SHOWN_BYTES: usize = 200;

@@ -1,7 +1,8 @@
 //! `agentd reload`: has a daemon read its configuration again, and says what came of it.
 
+use super::args::{CONTROL_CODES, ControlArgs};
 use super::control::{print, print_json, with};
-use super::{CONTROL_CODES, ControlArgs, answer, exit};
+use super::{answer, exit};
 use crate::client::ClientError;
 use clap::Args;
 use serde_json::{Value, json};

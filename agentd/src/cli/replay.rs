@@ -1,14 +1,48 @@
 //! `agentd replay`: a journal lived through again, for people and for programs. Owns what is printed and the exit
 //! code: 0 when every action is as recorded, 1 when one is not or the journal is damaged, 2 when there is none.
 
-use super::{ReplayArgs, exit};
+use super::exit;
 use crate::journal::{ReadError, Recording};
-use crate::replay::{self, Audience, Cast, Line, Step, Story, Verdict, speech, words};
+use crate::replay::{self, Audience, Cast, Line, Step, Story, Verdict, Who, speech, words};
 use agentd_core::supervisor::Core;
 use agentd_core::time::Instant;
 use agentd_core::wire::Up;
+use clap::Args;
 use serde_json::{Value, json};
 use std::io::{self, BufWriter, ErrorKind, Write};
+use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+#[command(after_help = REPLAY_EXAMPLES)]
+pub(super) struct ReplayArgs {
+    /// The journal. FILE.4 to FILE.1 are read before it where they are of the same daemon's life.
+    file: PathBuf,
+    /// Tell one run's story in plain words: a handle (sub-7), a run id, or root for the conversation.
+    #[arg(long, value_name = "RUN")]
+    explain: Option<Who>,
+    /// Print JSON, one object a line.
+    #[arg(long)]
+    json: bool,
+    /// Print only what the comparison came to.
+    #[arg(long, conflicts_with = "explain")]
+    quiet: bool,
+    /// Print from this event on; all are compared.
+    #[arg(long, value_name = "N", default_value_t = 0, conflicts_with = "explain")]
+    from: u64,
+    /// Print up to this event.
+    #[arg(long, value_name = "N", conflicts_with = "explain")]
+    to: Option<u64>,
+}
+
+const REPLAY_EXAMPLES: &str = "\
+Examples:
+  agentd demo --journal flight              record something
+  agentd replay flight                      every event, what was done about it, and why
+  agentd replay --explain sub-1 flight      the story of one run
+  agentd replay --quiet flight              only whether this agentd decides the same
+
+Exit codes: 0 every action is as recorded, 1 one is not (the first is named) or the journal is damaged,
+2 no journal, or no such run.";
 
 /// Replays a journal.
 pub(super) fn replay(args: &ReplayArgs) -> u8 {

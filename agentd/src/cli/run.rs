@@ -1,14 +1,47 @@
 //! `agentd run`: one prompt, one answer.
 
 use super::answer::{self, Printing};
-use super::{ModelFlags, RunArgs, exit};
+use super::args::{ConfigArgs, LogArgs, ModelFlags};
+use super::exit;
 use crate::config::{self, Code, Flags, Loaded, LogFormat, Problem, Severity, Sources};
 use crate::log::Format;
 use crate::supervise::{Outcome, Supervisor};
 use crate::tree;
 use agentd_core::note::Level;
 use agentd_core::record::{ResultObject, Status};
+use clap::Args;
 use std::io::{self, IsTerminal, Read};
+
+#[derive(Debug, Args)]
+#[command(after_help = RUN_EXAMPLES)]
+pub(super) struct RunArgs {
+    /// What to do; `-` reads it from stdin.
+    pub(super) prompt: String,
+    #[command(flatten)]
+    pub(super) config: ConfigArgs,
+    #[command(flatten)]
+    model: ModelFlags,
+    /// Add a server: a name, and the command that starts it or its address. Repeatable.
+    #[arg(long = "mcp", value_name = "NAME=COMMAND|URL")]
+    pub(super) servers: Vec<String>,
+    /// Print the whole result object instead of the answer.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    log: LogArgs,
+}
+
+const RUN_EXAMPLES: &str = "\
+Examples:
+  agentd run \"Which of these files are unused?\"
+  agentd run -c agentd.yaml --json \"List the risky calls\" | jq .result
+  agentd run --mcp \"git=uvx mcp-server-git\" \"What changed this week?\"
+  agentd run --mcp wiki=https://mcp.example/mcp \"Who wrote the page on releases?\"
+  agentd run --model NAME --endpoint http://127.0.0.1:11434/v1 --dialect openai \"hello\"
+  agentd run - < task.txt
+
+The model's key comes from intelligence.token, AGENTD_INTELLIGENCE_TOKEN or AGENTD_INTELLIGENCE_TOKEN_FILE, else from
+ANTHROPIC_API_KEY or OPENAI_API_KEY. Without a configuration file one of the last two and --model are enough.";
 
 /// Bytes of a prompt from stdin; a longer one is refused.
 const PROMPT_BYTES: u64 = 4 * 1024 * 1024;
@@ -21,10 +54,7 @@ pub(super) fn run(args: RunArgs) -> u8 {
         model: ModelFlags { model, endpoints, dialect },
         servers,
         json,
-        journal,
-        driver,
-        log_level,
-        log_format,
+        log: LogArgs { journal, driver, log_level, log_format },
     } = args;
     let flags = Flags { dialect, endpoints, model, servers, journal, log_level, log_format };
     if let Err(error) = answer::possible() {

@@ -1,7 +1,19 @@
 //! `agentd mcp serve-files`: the built-in file server for any MCP client.
 
-use super::{ServeFilesArgs, exit};
+use super::exit;
+use clap::Args;
 use std::io;
+use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+pub(super) struct ServeFilesArgs {
+    /// The folder; nothing outside it can be reached.
+    #[arg(long, value_name = "DIR")]
+    root: PathBuf,
+    /// Offer `write` and `edit` too.
+    #[arg(long)]
+    write: bool,
+}
 
 /// Serves until stdin ends.
 pub(super) fn serve_files(args: &ServeFilesArgs) -> u8 {

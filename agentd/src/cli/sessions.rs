@@ -1,18 +1,70 @@
 //! `agentd sessions`: transcripts for people and for programs. Owns what is printed and the exit code.
 
-use super::{SessionsCommand, SessionsPlace, exit};
+use super::exit;
+use super::state::StateArgs;
 use crate::sessions::{self, About, Lines, NotFound, Session, Words};
 use agentd_core::preview::preview;
+use clap::{Args, Subcommand};
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
+
+#[derive(Debug, Args)]
+#[command(after_help = SESSIONS_EXAMPLES)]
+pub(super) struct SessionsArgs {
+    #[command(subcommand)]
+    command: SessionsCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum SessionsCommand {
+    /// The conversations, the newest first.
+    List {
+        #[command(flatten)]
+        place: SessionsPlace,
+        /// So many at most; 0 is all.
+        #[arg(long, value_name = "N", default_value_t = 20)]
+        limit: usize,
+    },
+    /// What was said and done in one run.
+    Show {
+        /// Its id, or enough of its beginning.
+        id: String,
+        #[command(flatten)]
+        place: SessionsPlace,
+    },
+    /// The runs that one delegated.
+    Children {
+        /// Its id, or enough of its beginning.
+        id: String,
+        #[command(flatten)]
+        place: SessionsPlace,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(super) struct SessionsPlace {
+    #[command(flatten)]
+    state: StateArgs,
+    /// Print JSON, one object a line.
+    #[arg(long)]
+    json: bool,
+}
+
+const SESSIONS_EXAMPLES: &str = "\
+Examples:
+  agentd sessions list                          of the daemon that ./agentd.yaml makes
+  agentd sessions show 01939f3e -c agentd.yaml
+  agentd sessions children 01939f3e --state /var/lib/agentd --json | jq .description
+
+Exit codes: 0, 1 something cannot be read, 2 usage, or there is no such session.";
 
 /// Bytes of a description in a listing.
 const SHOWN_BYTES: usize = 100;
 
 /// Lists or shows.
-pub(super) fn sessions(command: &SessionsCommand) -> u8 {
+pub(super) fn sessions(args: &SessionsArgs) -> u8 {
     let mut out = BufWriter::new(io::stdout().lock());
-    let said = match command {
+    let said = match &args.command {
         SessionsCommand::List { place, limit } => list(place, *limit, &mut out),
         SessionsCommand::Show { id, place } => find(place, id).and_then(|path| show(&path, place, &mut out)),
         SessionsCommand::Children { id, place } => {

@@ -1,6 +1,6 @@
 //! Which state directory a command reads: the one a daemon of the same configuration writes, or the one that is named.
 
-use super::ConfigArgs;
+use super::args::ConfigArgs;
 use crate::config::{self, Flags, Identity, Sources};
 use crate::store::state_directory;
 use clap::Args;

@@ -1,7 +1,8 @@
 //! `agentd top`: whether there is a terminal to show runs on, and which daemon's.
 
+use super::args::DaemonArgs;
 use super::control::{failed, find};
-use super::{DaemonArgs, answer, exit};
+use super::{answer, exit};
 use crate::top::{self, TopError};
 use clap::Args;
 use std::ffi::OsStr;
