@@ -11,15 +11,12 @@ use agentd_core::config::{Config, Reloaded};
 use agentd_core::event::Event;
 use agentd_core::note::Level;
 use agentd_core::wire::message::{Model, Server};
-use agentd_host::mailbox::{PostError, Poster};
+use agentd_host::mailbox::Poster;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
-
-/// Between two tries to tell a supervisor that has more to do than it can take.
-const MAIL_WAIT: Duration = Duration::from_millis(5);
 
 /// What a daemon's configuration is read from, and what of it is in use.
 #[derive(Debug)]
@@ -103,7 +100,7 @@ impl Reload {
                 }
                 Err((problems, text)) => Event::ConfigRefused { problems, text },
             };
-            post(&poster, event);
+            poster.post_when_taken(event);
         };
         let started = thread::Builder::new().name("agentd:reload".into()).spawn(body);
         started.map(drop).map_err(|error| {
@@ -168,15 +165,6 @@ impl Prints {
         let models = models.map(|choice| (choice.model.name.clone(), model(&choice.model))).collect();
         let servers = config.servers.iter().map(|one| (one.name.clone(), server(one))).collect();
         Prints { key, models, servers }
-    }
-}
-
-/// Tells the supervisor, however long it takes; one that has ended needs nothing.
-fn post(poster: &Poster, event: Event) {
-    let mut event = event;
-    while let Err(PostError::Full(back)) = poster.post(event) {
-        event = *back;
-        thread::sleep(MAIL_WAIT);
     }
 }
 

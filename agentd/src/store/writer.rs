@@ -5,13 +5,12 @@ use super::{FILE, Options, StoreError, place};
 use crate::lock::{Lock, LockError};
 use agentd_core::event::Event;
 use agentd_core::store::{Class, Entry, Saved, Write};
-use agentd_host::mailbox::{PostError, Poster};
+use agentd_host::mailbox::Poster;
 use agentd_host::outside::StoreAnswer;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 /// Saves that may wait for the thread. The supervisor has one on its way for each thing that it keeps, so that only
 /// thousands of runs at once come near it; one more fails, and is tried again.
@@ -19,9 +18,6 @@ const WAITING: usize = 8_192;
 
 /// Bytes of values that go into one transaction, about; the rest waits for the next.
 const BATCH_BYTES: usize = 16 * 1024 * 1024;
-
-/// Between two tries to answer a supervisor whose mailbox is full.
-const MAIL_WAIT: Duration = Duration::from_millis(1);
 
 /// The lock's file in the state directory.
 const LOCK: &str = "lock";
@@ -160,7 +156,7 @@ impl Writer {
     fn run(mut self, waiting: &Receiver<Job>, poster: &Poster) {
         while let Ok(first) = waiting.recv() {
             let batch = batch(first, waiting);
-            self.save(batch).into_iter().for_each(|event| post(poster, event));
+            self.save(batch).into_iter().for_each(|event| poster.post_when_taken(event));
         }
         self.database.close();
     }
@@ -212,13 +208,4 @@ fn batch(first: Job, waiting: &Receiver<Job>) -> Vec<(Job, Result<Vec<Entry>, Fa
         next = if bytes < BATCH_BYTES { waiting.try_recv().ok() } else { None };
     }
     batch
-}
-
-/// Answers, however long the supervisor takes; one that has ended needs no answer.
-fn post(poster: &Poster, event: Event) {
-    let mut event = event;
-    while let Err(PostError::Full(back)) = poster.post(event) {
-        event = *back;
-        std::thread::sleep(MAIL_WAIT);
-    }
 }

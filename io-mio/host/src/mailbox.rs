@@ -1,6 +1,6 @@
 //! Events from other threads into the reactor: a bounded queue and a descriptor that wakes it.
 //!
-//! Owns the wake-up. Refuses to wait: a full queue is the poster's to handle. Called by the store's thread, by
+//! Owns the wake-up. Refuses to wait unasked: a full queue is the poster's to handle. Called by the store's thread, by
 //! whoever submits prompts, by embedders, and by the spawner for its wake-up alone.
 
 use crate::error::OsError;
@@ -9,9 +9,13 @@ use rustix::event::EventfdFlags;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::time::Duration;
 
 /// Events that may wait. One more is refused.
 const EVENTS: usize = 4_096;
+
+/// Between two tries to post what must be heard.
+const AGAIN: Duration = Duration::from_millis(1);
 
 /// The reactor's end.
 #[derive(Debug)]
@@ -100,6 +104,16 @@ impl Poster {
             Err(TrySendError::Disconnected(event)) => Err(PostError::Ended(Box::new(event))),
         }
     }
+
+    /// The same, waiting as long as the queue is full: for a thread of its own that has something the reactor must hear.
+    /// A reactor that has ended needs to hear nothing.
+    pub fn post_when_taken(&self, event: Event) {
+        let mut event = event;
+        while let Err(PostError::Full(back)) = self.post(event) {
+            event = *back;
+            std::thread::sleep(AGAIN);
+        }
+    }
 }
 
 impl Bell {
@@ -113,6 +127,25 @@ impl Bell {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_must_be_heard_waits_for_room_and_not_for_a_reactor_that_has_ended() {
+        let mailbox = Mailbox::new().expect("eventfd works");
+        let poster = mailbox.poster();
+        for _ in 0..EVENTS {
+            poster.post(Event::Tick).expect("there is room");
+        }
+        let heard = Event::PromptSubmitted { text: "hear me".into() };
+        let (last, waiting) = (heard.clone(), poster.clone());
+        let thread = std::thread::spawn(move || waiting.post_when_taken(last));
+        for _ in 0..EVENTS {
+            assert_eq!(mailbox.take(), Some(Event::Tick));
+        }
+        thread.join().expect("it was taken");
+        assert_eq!(mailbox.take(), Some(heard));
+        drop(mailbox);
+        poster.post_when_taken(Event::Tick);
+    }
 
     #[test]
     fn events_come_in_order_and_a_full_or_ended_box_gives_them_back() {
