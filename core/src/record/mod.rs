@@ -61,22 +61,7 @@ impl Status {
 
     /// Whether nothing changes it any more in any daemon's life: no start takes it up.
     pub const fn has_ended(self) -> bool {
-        match self {
-            Status::Parked => false,
-            Status::Held
-            | Status::Spawned
-            | Status::Running
-            | Status::Retiring
-            | Status::Completed
-            | Status::Failed
-            | Status::Cancelled
-            | Status::Refused
-            | Status::ExhaustedSteps
-            | Status::ExhaustedTokens
-            | Status::Deadline
-            | Status::LoopDetected
-            | Status::Crashed => self.is_terminal(),
-        }
+        self.is_terminal() && !matches!(self, Status::Parked)
     }
 
     /// Its name in records, logs and on the command line.

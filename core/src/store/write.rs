@@ -62,18 +62,5 @@ pub enum Write {
 
 /// The record among writes that belong together; there is one at most.
 pub fn record_in(writes: &[Write]) -> Option<&Record> {
-    writes.iter().find_map(|write| match write {
-        Write::Run(row) => Some(&row.record),
-        Write::NoRun(_)
-        | Write::Work(_)
-        | Write::NoWork(_)
-        | Write::Letter { .. }
-        | Write::NoLetter { .. }
-        | Write::Handles(_)
-        | Write::Plan(_)
-        | Write::Conversation(_)
-        | Write::Ledger(_)
-        | Write::Task(_)
-        | Write::NoTask(_) => None,
-    })
+    writes.iter().find_map(|write| if let Write::Run(row) = write { Some(&row.record) } else { None })
 }

@@ -138,8 +138,8 @@ impl Core {
         }
         let configured = |name: &String| {
             let same = |server: &&Server| server.name == *name && !servers.contains(name);
-            let is_now = self.config.servers.iter().find(same).map(without_values);
-            is_now.is_some() && is_now == old.servers.iter().find(same).map(without_values)
+            let is_now = self.config.servers.iter().find(same).map(Server::without_values);
+            is_now.is_some() && is_now == old.servers.iter().find(same).map(Server::without_values)
         };
         self.offered.retain(|name, _| configured(name));
         self.retime(&old);
@@ -228,7 +228,7 @@ impl Core {
     /// not worth the loss of what it remembers beyond the text of the conversation.
     fn outdates_worker(&self, old: &Config, servers_renewed: bool) -> bool {
         let new = &self.config;
-        let servers = |config: &Config| config.servers.iter().map(without_values).collect::<Vec<_>>();
+        let servers = |config: &Config| config.servers.iter().map(Server::without_values).collect::<Vec<_>>();
         let delegates = |config: &Config| config.subagents.depth > 0;
         servers_renewed
             || old.instruction != new.instruction
@@ -309,12 +309,6 @@ impl Core {
 
 fn names(names: &BTreeSet<String>) -> String {
     names.iter().map(String::as_str).collect::<Vec<_>>().join(", ")
-}
-
-fn without_values(server: &Server) -> Server {
-    let mut server = server.clone();
-    server.leave_out_values();
-    server
 }
 
 fn draining() -> Refusal {

@@ -65,11 +65,11 @@ impl Core {
         };
         let named = |config: &Config| {
             let own = Some(&config.model).filter(|own| own.model.name == before.model);
-            config.models.get(&before.model).or(own).map(|choice| without_values(&choice.model))
+            config.models.get(&before.model).or(own).map(|choice| choice.model.without_values())
         };
-        let degraded = |config: &Config| config.degraded.as_ref().map(|choice| without_values(&choice.model));
+        let degraded = |config: &Config| config.degraded.as_ref().map(|choice| choice.model.without_values());
         let is_same = before == after
-            && named(old).as_ref() == Some(&without_values(&choice.model))
+            && named(old).as_ref() == Some(&choice.model.without_values())
             && !renewed.contains(&after.model)
             && (!asks || degraded(old) == degraded(&self.config))
             && !after.cheaper.as_ref().is_some_and(|cheaper| renewed.contains(&cheaper.name));
@@ -120,10 +120,4 @@ impl Core {
         run.swaps.retain(|swap| swap.id != id);
         out.push(self.note(node, Level::Warn, "model.swap_failed").with("error", error).into());
     }
-}
-
-fn without_values(model: &Model) -> Model {
-    let mut model = model.clone();
-    model.leave_out_values();
-    model
 }

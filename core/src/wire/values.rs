@@ -37,6 +37,14 @@ impl ModelSwap {
 }
 
 impl Server {
+    /// The same without values.
+    #[must_use]
+    pub fn without_values(&self) -> Server {
+        let mut server = self.clone();
+        server.leave_out_values();
+        server
+    }
+
     /// Leaves the values of its variables and headers out.
     pub fn leave_out_values(&mut self) {
         match &mut self.transport {
@@ -48,6 +56,14 @@ impl Server {
 }
 
 impl Model {
+    /// The same without values.
+    #[must_use]
+    pub fn without_values(&self) -> Model {
+        let mut model = self.clone();
+        model.leave_out_values();
+        model
+    }
+
     /// Leaves its keys and the values of its headers out.
     pub fn leave_out_values(&mut self) {
         if let Some(remote) = self.dialect.remote_mut() {
