@@ -6,15 +6,12 @@ use super::args::{ControlArgs, DaemonArgs};
 use super::table::table;
 use super::{answer, exit};
 use crate::client::forest::forest;
-use crate::client::{ClientError, Daemon, Whereabouts, answer_of, end_of};
+use crate::client::{ClientError, Daemon, ROOT, Whereabouts, answer_of, end_of};
 use agentd_host::Pid;
 use agentd_host::tree::{self, Identity};
 use args::{HandleArgs, KillArgs, SpawnArgs, TextArgs, WaitArgs};
 use serde_json::{Map, Value, json};
 use std::time::{Duration, Instant};
-
-/// The name of the conversation where a handle is asked for.
-const ROOT: &str = "root";
 
 /// How long a killed run's processes are waited for once agentd says that it is gone.
 const LAST_PROCESSES: Duration = Duration::from_secs(10);

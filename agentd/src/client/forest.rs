@@ -1,7 +1,7 @@
 //! Runs as `ps` lists them, in the order of who delegated what.
 
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Levels of the tree; what is deeper stands on the last.
 const LEVELS: usize = 64;
@@ -10,11 +10,11 @@ const LEVELS: usize = 64;
 /// what the conversation delegated stands below its newest worker.
 pub(crate) fn forest(runs: &[Value]) -> Vec<(usize, &Value)> {
     let mut below: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
-    let handles: BTreeMap<&str, ()> = runs.iter().map(|run| (word(&run["handle"]), ())).collect();
+    let handles: BTreeSet<&str> = runs.iter().map(|run| word(&run["handle"])).collect();
     let mut tops = Vec::new();
     for run in runs {
         let parent = word(&run["parent"]);
-        if parent.is_empty() || !handles.contains_key(parent) {
+        if parent.is_empty() || !handles.contains(parent) {
             tops.push(run);
         } else {
             below.entry(parent).or_default().push(run);

@@ -18,6 +18,9 @@ use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
+/// The name that stands for the conversation where a handle is asked for.
+pub(crate) const ROOT: &str = "root";
+
 /// A daemon that can be called.
 #[derive(Debug)]
 pub(crate) struct Daemon {

@@ -191,7 +191,7 @@ fn edit(line: &mut Line, code: KeyCode, ctrl: bool) {
 
 /// What a text becomes.
 fn said(verb: Verb, name: String, text: &str) -> Order {
-    if name == super::run::ROOT {
+    if name == crate::client::ROOT {
         return Order::Ask(text.to_owned());
     }
     let op = match verb {

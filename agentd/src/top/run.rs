@@ -1,12 +1,10 @@
 //! One run as `ps` tells it, read once and made harmless: from here on nothing in it can act on a terminal.
 
 use crate::cells::plain;
+use crate::client::ROOT;
 use crate::client::forest::{forest, is_worker};
 use agentd_core::money::Usd;
 use serde_json::Value;
-
-/// The name that stands for the conversation.
-pub(super) const ROOT: &str = "root";
 
 /// One run.
 #[derive(Debug, Clone, PartialEq)]
