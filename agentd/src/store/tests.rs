@@ -207,11 +207,11 @@ fn a_read_only_file_is_told_at_the_start() {
 #[test]
 fn the_state_directory_is_where_it_is_said_to_be() {
     for (named, [state, xdg, home], wanted) in [
-        (Some("/srv/state"), ["/var/lib/a", "/x", "/root"], Some("/srv/state")),
-        (None, ["/var/lib/a:/var/lib/b", "/x", "/root"], Some("/var/lib/a")),
-        (None, ["relative", "/x", "/root"], None),
-        (None, ["", "/x", "/root"], Some("/x/agentd/crew")),
-        (None, ["", "relative", "/root"], Some("/root/.local/state/agentd/crew")),
+        (Some("/srv/state"), ["/var/lib/a", "/x", "/home/ann"], Some("/srv/state")),
+        (None, ["/var/lib/a:/var/lib/b", "/x", "/home/ann"], Some("/var/lib/a")),
+        (None, ["relative", "/x", "/home/ann"], None),
+        (None, ["", "/x", "/home/ann"], Some("/x/agentd/crew")),
+        (None, ["", "relative", "/home/ann"], Some("/home/ann/.local/state/agentd/crew")),
         (None, ["", "", "relative"], None),
         (None, ["", "", ""], None),
     ] {
