@@ -214,6 +214,10 @@ pub enum SwapPolicy {
     RestartTurn,
 }
 
+/// Why a configuration is not read again, where whoever surrounds a reactor does not say how.
+pub const NOT_READ_AGAIN: &str = "the program that runs this supervisor gave it its configuration, and has none that can \
+                                  be read again";
+
 /// A configuration that was read again, and what of it is new.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Reloaded {

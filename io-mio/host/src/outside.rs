@@ -4,6 +4,7 @@
 
 use agentd_core::action::{Action, HostCall};
 use agentd_core::bytes::Json;
+use agentd_core::config::NOT_READ_AGAIN;
 use agentd_core::event::Event;
 use agentd_core::id::ConnId;
 use agentd_core::note::Note;
@@ -12,10 +13,6 @@ use agentd_core::snapshot::Snapshot;
 use agentd_core::store::{Class, Write};
 use agentd_core::time::{Instant, Now};
 use agentd_core::wire::{Down, Encoder, message};
-
-/// Why a configuration is not read again, where whoever surrounds a reactor does not say how.
-pub const NOT_READ_AGAIN: &str = "the program that runs this supervisor gave it its configuration, and has none that can \
-                                  be read again";
 
 /// The rest of the program, as the reactor sees it.
 pub trait Outside {

@@ -5,12 +5,12 @@ use crate::sim::agenda::Lane;
 use crate::sim::kernel::Effect;
 use crate::sim::plan::Fault;
 use agentd_core::action::{Action, ChildSignal};
+use agentd_core::config::NOT_READ_AGAIN;
 use agentd_core::event::Event;
 use agentd_core::id::NodeId;
 use agentd_core::store::Write;
 use agentd_core::time::Duration;
 use agentd_core::wire::{Down, Encoder};
-use agentd_host::outside::NOT_READ_AGAIN;
 
 impl World<'_> {
     pub(super) fn perform(&mut self, action: Action) {
